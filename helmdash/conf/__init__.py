@@ -1,0 +1,150 @@
+"""Typed settings: `HELMDASH_*` (and HOST, PORT, DATABASE_URL), read once and checked.
+
+The one place that reads the environment, so that a bad value stops the start with one clear line
+and `manage.py settings_help` can list them all.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from helmdash.conf.signing_key import SECRET_KEY_FILE, secret_key
+from helmdash.conf.urls import database_url_problem, masked
+from helmdash.conf.variables import PREFIX, BadSetting, Env, variable_name
+from helmdash.core.alerts.apprise_names import parse_named_urls
+from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.core.upstreams.upstream_variables import (
+    OLLAMA_HOST,
+    endpoints_of,
+    host_of,
+    key_variable_of,
+    key_variable_problem,
+    variable_problems,
+)
+
+# What the rest of HelmDash asks of this package.
+__all__ = [
+    "SECRET_KEY_FILE",
+    "BadSetting",
+    "Env",
+    "apprise_urls",
+    "database_url_problem",
+    "env",
+    "environment_key",
+    "environment_key_variable",
+    "environment_upstreams",
+    "masked",
+    "ollama_host",
+    "read_env",
+    "secret_key",
+    "shown",
+    "unknown_variables",
+    "variable_name",
+]
+
+# Never shown, not even where they are wrong.
+_SECRETS = frozenset(
+    {"admin_password", "apprise_urls", "bootstrap_api_key", "oidc_client_secret", "secret_key"}
+)
+
+
+def read_env() -> Env:
+    """Read and check the environment. Raises BadSetting: it names each wrong variable."""
+    try:
+        found = Env()
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors(include_url=False):
+            where = str(problem["loc"][0])
+            field = where if where in Env.model_fields else where.lower()
+            name = variable_name(field) if field in Env.model_fields else where
+            lines.append(f"{name}={_shown(field, problem.get('input'))}: {_plain(problem['msg'])}")
+        raise BadSetting("; ".join(lines)) from None
+    problems = list(variable_problems(os.environ))
+    if found.oidc_issuer and not found.oidc_client_id:
+        problems.append("HELMDASH_OIDC_CLIENT_ID is not set; HELMDASH_OIDC_ISSUER needs it")
+    if found.apprise_urls and find_spec("apprise") is None:
+        problems.append(
+            "HELMDASH_APPRISE_URLS needs a package that is not installed: run "
+            "pip install 'apprise>=2.2', or take the setting away"
+        )
+    if problems:
+        raise BadSetting("; ".join(problems))
+    return found
+
+
+@cache
+def env() -> Env:
+    """The environment of this process, read once."""
+    return read_env()
+
+
+def unknown_variables() -> list[str]:
+    """HELMDASH_* variables that no setting reads: most likely a spelling mistake."""
+    known = {variable_name(field) for field in Env.model_fields}
+    # Set by our own tools, not by operators.
+    known |= {f"{PREFIX}TEST_DB"}
+    lines = []
+    for name in sorted(os.environ):
+        if name.startswith(PREFIX) and name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            lines.append(f"{name} is not a setting{hint}")
+    return lines
+
+
+def environment_upstreams() -> tuple[Endpoint, ...]:
+    """Upstreams that the environment names (OPENAI_API_KEY, OLLAMA_HOST ...), in a fixed order."""
+    settings = env()
+    own_names = (settings.host, "127.0.0.1", "localhost", "[::1]")
+    own = {f"{host}:{settings.port}" for host in own_names}
+    if settings.public_url:
+        own.add(host_of(settings.public_url))
+    return endpoints_of(os.environ, allow_private=settings.allow_private_upstreams, own_hosts=own)
+
+
+def apprise_urls() -> Mapping[str, str]:
+    """The operator's URLs for Apprise, by name. Secrets."""
+    return parse_named_urls(env().apprise_urls)
+
+
+def ollama_host() -> str:
+    """What OLLAMA_HOST says, as it is written; "" where it is not set."""
+    return os.environ.get(OLLAMA_HOST, "").strip()
+
+
+def environment_key_variable(endpoint: Endpoint) -> str:
+    """Which variable an endpoint of the environment has its key from; "" for none."""
+    return key_variable_of(endpoint, os.environ)
+
+
+def environment_key(variable: str) -> str | None:
+    """The provider's key in a variable; None where it is not set, or may not be named."""
+    if key_variable_problem(variable) is not None:
+        return None
+    return os.environ.get(variable, "").strip() or None
+
+
+def shown(field: str, settings: Env) -> str:
+    """The value of a setting for whoever reads a report: a secret one as ***."""
+    return _shown(field, getattr(settings, field))
+
+
+def _shown(field: str, value: object) -> str:
+    if field in _SECRETS:
+        return "***"
+    if field.endswith("_url"):
+        return repr(masked(str(value)))
+    text = str(value) if isinstance(value, Path) else repr(value)
+    return text if len(text) <= 200 else text[:199] + "…"
+
+
+def _plain(message: str) -> str:
+    return message.removeprefix("Value error, ").removeprefix("Input ")
