@@ -13,6 +13,7 @@ FORK = "22222222-2222-4222-8222-222222222222"
 THREAD = "33333333-3333-4333-8333-333333333333"
 CHILD = "44444444-4444-4444-8444-444444444444"
 NEWER = "55555555-5555-4555-8555-555555555555"
+FILLED = "66666666-6666-4666-8666-666666666666"
 
 
 def write_lines(path: Path, lines: Iterable[object], *, end: str = "") -> Path:
@@ -62,9 +63,9 @@ def codex_total(last: int, total: int, second: int, lane: str = "codex") -> dict
             "type": "token_count",
             "info": {
                 "last_token_usage": {
-                    "input_tokens": last - 10,
-                    "cached_input_tokens": 7,
-                    "output_tokens": 10,
+                    "input_tokens": max(last - 10, 0),
+                    "cached_input_tokens": min(last, 7),
+                    "output_tokens": min(last, 10),
                     "total_tokens": last,
                 },
                 "total_token_usage": {"total_tokens": total},
@@ -248,6 +249,27 @@ def _write_codex(root: Path) -> None:
             },
         ],
     )
+    # Too much for the window: the total is the window then, and goes on from there. A newer release
+    # goes on with the thread, and tells each call by a record.
+    write_lines(
+        root / f"rollout-2026-11-20T14-00-00-{FILLED}.jsonl",
+        [
+            codex_meta(FILLED),
+            codex_total(200_000, 900_000, 1),
+            codex_total(0, 258_400, 2),
+            codex_total(30_000, 288_400, 3),
+            codex_total(40_000, 328_400, 4),
+            {
+                "timestamp": "2026-11-20T14:00:05.000Z",
+                "type": "token_usage_record",
+                "payload": {
+                    "response_id": "resp_later",
+                    "usage": {"input_tokens": 45_000, "output_tokens": 9},
+                },
+            },
+            codex_total(45_009, 373_409, 5),
+        ],
+    )
 
 
 def _write_gemini(chats: Path) -> None:
@@ -262,11 +284,15 @@ def _write_gemini(chats: Path) -> None:
             {**message, "id": "m1", "tokens": {**inside, "output": 1, "total": 108}},
             {**message, "id": "m1", "tokens": inside},  # written anew: the last one counts
             {"$set": {"summary": "x"}},
+            {**message, "id": "m2"},
             {**message, "id": "m2", "tokens": beside},
+            # The history anew, and a message of it that is written again.
+            {"$set": {"messages": [{**message, "id": "m1", "tokens": inside}]}},
+            {**message, "id": "m2", "tokens": beside, "toolCalls": []},
         ],
     )
     write_lines(
-        chats / "gem-1" / "session-2026-b.jsonl",
+        chats / "gem-1" / "gem-2.jsonl",
         [{"sessionId": "gem-2", "kind": "subagent"}, {**message, "id": "m1", "tokens": inside}],
     )
     old = {"sessionId": "gem-old", "messages": [{**message, "id": "m1", "tokens": inside}]}
@@ -295,9 +321,16 @@ def _write_opencode(root: Path) -> None:
             },
         ),
     ]
+    # A fork has its source's messages under other ids.
+    later = {"created": 1_763_640_005_000, "completed": 1_763_640_006_000}
+    rows += [(f"f{row[0]}", "ses_f", row[2]) for row in rows if row[1] == "ses_a"]
+    rows.append(("m7", "ses_f", {**said, "time": later}))
     database = sqlite3.connect(root / "opencode.db")
-    database.execute("CREATE TABLE session (id TEXT, parent_id TEXT)")
-    database.execute("INSERT INTO session VALUES ('ses_a', NULL), ('ses_b', 'ses_a')")
+    database.execute("CREATE TABLE session (id TEXT, parent_id TEXT, title TEXT)")
+    database.execute(
+        "INSERT INTO session VALUES ('ses_a', NULL, 'Pomelos'), ('ses_b', 'ses_a', 'Count'),"
+        " ('ses_f', NULL, 'Pomelos (fork #1)')"
+    )
     database.execute("CREATE TABLE message (id TEXT, session_id TEXT, data TEXT)")
     database.executemany(
         "INSERT INTO message VALUES (?, ?, ?)", [(*ids, json.dumps(data)) for *ids, data in rows]
@@ -375,6 +408,19 @@ def _write_others(home: Path) -> None:
                 "usageMetadata": {"promptTokenCount": 80, "candidatesTokenCount": 8},
             },
             {"type": "user", "sessionId": "qw-1"},
+            {  # by way of another format, which has the thoughts inside the output
+                "type": "assistant",
+                "uuid": "q2",
+                "sessionId": "qw-1",
+                "model": "qwen3",
+                "timestamp": at,
+                "usageMetadata": {
+                    "promptTokenCount": 90,
+                    "candidatesTokenCount": 9,
+                    "thoughtsTokenCount": 4,
+                    "totalTokenCount": 99,
+                },
+            },
         ],
     )
 
@@ -402,6 +448,10 @@ CALLS: tuple[tuple[str, str, str, int | None, int | None, dict[str, Any]], ...] 
     ("codex", "codex:resp_1", NEWER, 500, 20, {"context": "0", "model": "gpt-5.1"}),
     ("codex", "codex:resp_2", NEWER, 500, 20, {"lane": "side", "purpose": "compaction"}),
     ("codex", "codex:resp_3", NEWER, 60, 5, {"context": "1"}),
+    ("codex", f"codex:{FILLED}:900000", FILLED, 199_990, 10, {}),
+    ("codex", f"codex:{FILLED}:288400", FILLED, 29_990, 10, {}),
+    ("codex", f"codex:{FILLED}:328400", FILLED, 39_990, 10, {}),
+    ("codex", "codex:resp_later", FILLED, 45_000, 9, {}),
     ("gemini", "gemini:gem-1:m1", "gem-1", 100, 15, {}),
     ("gemini", "gemini:gem-1:m2", "gem-1", 140, 10, {}),
     ("gemini", "gemini:gem-2:m1", "gem-2", 100, 15, {"parent": "gem-1"}),
@@ -410,6 +460,7 @@ CALLS: tuple[tuple[str, str, str, int | None, int | None, dict[str, Any]], ...] 
     ("opencode", "opencode:m3", "ses_b", 100, 7, {"parent": "ses_a"}),
     ("opencode", "opencode:m5", "ses_a", 100, 7, {"lane": "side"}),
     ("opencode", "opencode:m6", "ses_a", None, None, {"status": "error", "http_status": 529}),
+    ("opencode", "opencode:m7", "ses_f", 100, 7, {}),
     ("opencode", "opencode:msg_1", "ses_old", 100, 7, {}),
     ("pi", "pi:e1:2026-11-20T15:00:00Z", "pi-1", 44, 6, {"context": "0"}),
     ("pi", "pi:e2:2026-11-20T15:00:00Z", "pi-1", None, None, {"status": "cancelled"}),
@@ -419,4 +470,5 @@ CALLS: tuple[tuple[str, str, str, int | None, int | None, dict[str, Any]], ...] 
     ("cline", "roo-code:1763640000000:1763640000000", "roo-code:1763640000000", 60, 2, {}),
     ("cline", "roo-code:1763640000000:1763640000001", "roo-code:1763640000000", None, None, {}),
     ("qwen", "qwen:q1", "qw-1", 80, 8, {"model": "qwen3"}),
+    ("qwen", "qwen:q2", "qw-1", 90, 9, {}),
 )

@@ -89,6 +89,26 @@ def test_a_second_run_adds_nothing_and_opens_nothing_that_has_not_changed(tmp_pa
     assert sum(each.known for each in without_memory.summaries.values()) == len(CALLS)
 
 
+def test_a_side_question_of_a_session_that_was_sent_before_repeats_nothing(tmp_path: Path) -> None:
+    receiver, memory = Receiver(), tmp_path / "sent.json"
+    session = tmp_path / ".claude" / "projects" / "p" / f"{SESSION}.jsonl"
+    write_lines(session, [claude_line("one"), claude_line("two")])
+    importer_of(tmp_path, receiver, sent=SentFiles(memory)).run()
+    aside: dict[str, Any] = {"isSidechain": True, "agentId": "btw"}
+    write_lines(
+        session.with_suffix("") / "subagents" / "agent-btw.jsonl",
+        [claude_line("one", request="req_again", **aside), claude_line("aside", **aside)],
+    )
+
+    importer_of(tmp_path, receiver, sent=SentFiles(memory)).run()
+
+    assert list(receiver.stored) == [
+        "anthropic:req_one",
+        "anthropic:req_two",
+        "anthropic:req_aside",
+    ]
+
+
 def test_texts_leave_the_machine_only_where_they_may(tmp_path: Path) -> None:
     home, without, with_texts = make_home(tmp_path), Receiver(), Receiver()
 
@@ -118,7 +138,9 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     lines = "\n".join(summary_lines(importer.summaries))
 
     assert "claude: 1 refusals by the client itself left out" in lines
-    assert "codex: 4 totals told again left out" in lines
+    assert "codex: 3 totals told again left out" in lines
+    assert "codex: 2 totals without a call left out" in lines
+    assert "opencode: 3 copies left out" in lines
     assert "cline: 2 requests without an end left out" in lines
 
 

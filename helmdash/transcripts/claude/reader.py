@@ -7,6 +7,7 @@ it is met, and a later line of it completes an earlier one. Tried with 2.1.197.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from helmdash.transcripts.calls import (
     sum_of,
     text_of,
 )
-from helmdash.transcripts.reading import Home, LinesFile, walk
+from helmdash.transcripts.reading import Home, Lines, LinesFile, walk
 
 CLIENT = "claude-code"
 # The name that the client gives what it wrote itself.
@@ -34,10 +35,31 @@ _MILLION = "[1m]"
 
 @dataclass
 class _Known:
-    """What all files of a run have in common: messages met outside of side files, and in them."""
+    """What all files of a run have in common: messages met outside of side files, and in them;
+    where the sessions are, and which of them were read."""
 
     main: set[int] = field(default_factory=set)
     side: set[int] = field(default_factory=set)
+    paths: dict[str, Path] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)
+
+    def has_said(self, session: str, digest: int) -> bool:
+        """Whether a main thread has a message. That of a session which an earlier run has sent, and
+        this one did not open, is looked through for its ids."""
+        if digest not in self.main and session not in self.read:
+            self.read.add(session)
+            path = self.paths.get(session)
+            if path is not None:
+                with contextlib.suppress(OSError):
+                    self.main.update(_ids_in(path))
+        return digest in self.main
+
+
+def _ids_in(path: Path) -> Iterator[int]:
+    for _, line in Lines(path).read(is_final=True):
+        name = text_of(member(line, "message", "id"))
+        if name is not None and line.get("type") == "assistant" and not line.get("isSidechain"):
+            yield hash(name)
 
 
 class ClaudeReader:
@@ -55,7 +77,10 @@ class ClaudeReader:
             home.path / ".config" / "claude" / "projects",
         ]
         found = {path: None for root in roots for path in walk(root, ".jsonl")}
-        yield from sorted(found, key=_is_agents)
+        for path in sorted(found, key=_is_agents):
+            if not _is_agents(path):
+                self._known.paths.setdefault(path.stem, path)
+            yield path
 
     def open(self, path: Path) -> ClaudeFile:
         """A reader of one session, or of one sub-agent."""
@@ -79,6 +104,8 @@ class ClaudeFile(LinesFile):
 
     def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:
         """See FileReader."""
+        if self._agent is None:
+            self._known.read.add(self._lines.path.stem)
         for number, line in self._lines.read(is_final=is_final):
             yield from self._take(number, line)
         self.left_out["unreadable lines"] = self._lines.unreadable
@@ -202,7 +229,9 @@ class ClaudeFile(LinesFile):
         # A message id that a proxy gives to all would be one call in the main thread: there a
         # request's own id counts as well, where the line has one.
         own = digest if is_side else hash((key, call.id))
-        if is_side and (digest in self._known.main or own in self._known.side):
+        if call.parent is not None and (
+            own in self._known.side or self._known.has_said(call.parent, digest)
+        ):
             self.left_out["copies"] += 1
             return
         if not is_side and own in self._known.side:

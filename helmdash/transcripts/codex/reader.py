@@ -20,6 +20,7 @@ from helmdash.transcripts.calls import (
     count_of,
     member,
     moment_of,
+    sum_of,
     text_of,
 )
 from helmdash.transcripts.reading import Home, Lines, LinesFile, walk
@@ -154,11 +155,12 @@ class CodexFile(LinesFile):
     def _record(
         self, number: int, line: dict[str, Any], payload: dict[str, Any]
     ) -> Iterator[TranscriptCall]:
-        if not self._has_records:
-            # The total that was told for the same call.
-            self._has_records, self._held = True, None
-        yield from self._release()
         tokens = _tokens(payload.get("usage"))
+        if not self._has_records:
+            self._has_records = True
+            if self._held is not None and _is_same(self._held.tokens, tokens):
+                self._held = None  # the total that was told for the same call
+        yield from self._release()
         response = text_of(payload.get("response_id"))
         if not tokens or response is None:
             self.left_out["records without usage"] += 1
@@ -179,8 +181,10 @@ class CodexFile(LinesFile):
         self._highest[lane] = max(highest, pair[1])
         tokens = _tokens(member(info, "last_token_usage"))
         if not tokens:
-            # What is left after a compaction, or the window after an overflow: no call.
+            # What is left after a compaction, or the window after an overflow: no call. After an
+            # overflow the total goes on from the window, below what it was.
             self.left_out["totals without a call"] += 1
+            self._highest = {each: min(total, pair[1]) for each, total in self._highest.items()}
         elif pair[1] <= highest or self._is_inherited(line, pair):
             self.left_out["totals told again"] += 1
         else:
@@ -250,6 +254,12 @@ def _pair(info: object) -> _Pair | None:
     last = count_of(member(info, "last_token_usage", "total_tokens"))
     total = count_of(member(info, "total_token_usage", "total_tokens"))
     return (last or 0, total) if total is not None else None
+
+
+def _is_same(one: Tokens, other: Tokens) -> bool:
+    """Whether both may be of one call: a thread that a newer release goes on with has an older
+    call's total before its first record."""
+    return sum_of(one.prompt, one.completion) == sum_of(other.prompt, other.completion)
 
 
 def _tokens(usage: object) -> Tokens:

@@ -1,10 +1,13 @@
 """opencode's messages: in SQLite, and in a file for each before that.
 
 The input leaves the cache out, the output the reasoning. A session with a parent is a sub-agent's.
+A fork begins with its source's messages under new ids: what a title says to be one is looked
+through for them.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +38,8 @@ _BUSY_SECONDS = 2.0
 _PAGE_ROWS = 500
 _PAGE = "SELECT rowid, id, session_id FROM message WHERE rowid > ? ORDER BY rowid LIMIT ?"
 _DATA = "SELECT data FROM message WHERE rowid = ?"
+# What opencode calls a fork, until somebody gives it another title.
+_FORK = re.compile(r"\(fork #\d+\)$")
 
 
 class OpencodeReader:
@@ -82,6 +87,8 @@ class DatabaseFile(WholeFile):
         super().__init__(path)
         self._settled: set[str] = set()  # calls that were given, and what will never be one
         self._unreadable: set[str] = set()
+        self._forks: set[str] = set()
+        self._moments: dict[int, str] = {}  # of a call: the session that had it first
 
     def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:
         """See FileReader. Raises OSError also where it is no database of opencode's."""
@@ -96,6 +103,7 @@ class DatabaseFile(WholeFile):
         )
         try:
             parents, number, after = dict(_parents(database)), 0, -(2**63)
+            self._forks = set(_forks(database))
             # In pages, so that nothing is locked while a call is on its way.
             while rows := database.execute(_PAGE, (after, _PAGE_ROWS)).fetchall():
                 after = rows[-1][0]
@@ -123,7 +131,28 @@ class DatabaseFile(WholeFile):
         call = _call(place, str(name), str(session), parents.get(session), message)
         if call is not None or message.get("role") != "assistant":
             self._settled.add(name)
-        return call
+        if call is None or not self._is_copied(call, message):
+            return call
+        self.left_out["copies"] += 1
+        return None
+
+    def _is_copied(self, call: TranscriptCall, message: dict[str, Any]) -> bool:
+        """Whether a fork has the call from another session: it keeps times and counts."""
+        over, tokens = member(message, "time", "completed"), call.tokens
+        told = (call.started_at, over, call.model, tokens.prompt, tokens.completion)
+        first = self._moments.setdefault(hash(repr(told)), call.conversation)
+        return call.conversation in self._forks and first != call.conversation
+
+
+def _forks(database: sqlite3.Connection) -> Iterator[str]:
+    """The sessions that are called a fork of another."""
+    columns = {row[1] for row in database.execute("PRAGMA table_info(session)")}
+    if {"id", "title"} <= columns:
+        for name, title in database.execute(
+            "SELECT id, title FROM session WHERE title LIKE '%(fork #%'"
+        ):
+            if isinstance(title, str) and _FORK.search(title):
+                yield str(name)
 
 
 def _parents(database: sqlite3.Connection) -> Iterator[tuple[str, str]]:

@@ -23,7 +23,7 @@ _STATUS = {"aborted": "cancelled", "error": "error"}
 
 
 class PiReader:
-    """Sessions below `~/.pi/agent/sessions`."""
+    """Sessions below `~/.pi/agent`, or where PI_CODING_AGENT_DIR says."""
 
     name = "pi"
 
@@ -32,7 +32,8 @@ class PiReader:
 
     def files(self, home: Home) -> Iterator[Path]:
         """Every session, by folder and name."""
-        yield from walk(home.path / ".pi" / "agent" / "sessions", ".jsonl")
+        root = home.configured("PI_CODING_AGENT_DIR", ".pi", "agent")
+        yield from walk(root / "sessions", ".jsonl")
 
     def open(self, path: Path) -> PiFile:
         """A reader of one session."""
