@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
@@ -185,3 +186,10 @@ def test_searching_any_list_of_records_answers(operator: Client, table: str) -> 
     record(*captures(2))
 
     assert operator.get(f"/admin/records/{table}/?q=c").status_code == 200
+
+
+@pytest.mark.parametrize("chosen", ["²", "9" * 5000, "-1", "x", "9" * 20])
+def test_a_project_that_is_none_shows_the_first_one(operator: Client, chosen: str) -> None:
+    record(make_capture(id="call-1"))
+
+    assert names(operator, urlencode({"project": chosen, "q": "call"})) == ["call-1"]

@@ -38,6 +38,16 @@ def test_a_host_that_is_none_is_shown_as_text(db: None, host: str) -> None:
     assert "a" * 300 not in page
 
 
+@pytest.mark.parametrize("cookie", ["\0" * 32, "aaaaaaaa\0", "a" * 33])
+def test_a_cookie_that_is_no_key_of_a_session_is_none(db: None, cookie: str) -> None:
+    client = Client()
+    client.cookies["sessionid"] = cookie
+
+    statuses = {path: client.get(path).status_code for path in ("/", "/login/", "/api/v1/calls")}
+
+    assert statuses == {"/": 302, "/login/": 200, "/api/v1/calls": 401}
+
+
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="a file breaks off nothing")
 def test_a_page_that_the_database_broke_off_says_when_to_come_back(transactional_db: None) -> None:
     client = Client(raise_request_exception=False)

@@ -227,7 +227,6 @@ def _projects(request: HttpRequest) -> QuerySet[Project]:
 
 def _project_in_force(request: HttpRequest) -> int | None:
     chosen = request.GET.get(ProjectFilter.parameter_name, "")
-    known = list(_projects(request).values_list("pk", flat=True))
-    if chosen.isdigit() and int(chosen) in known:
-        return int(chosen)
-    return known[0] if known else None
+    # Compared as text, as the filter does: what is no number is none of them.
+    known = {str(pk): pk for pk in _projects(request).values_list("pk", flat=True)}
+    return known.get(chosen, next(iter(known.values()), None))
