@@ -99,6 +99,27 @@ def test_a_key_stays_when_the_form_is_saved_without_one(operator: Client) -> Non
     assert (endpoint.api_key, endpoint.read_timeout_s) == (KEY, 30.0)
 
 
+def test_a_stored_key_goes_to_no_other_host(operator: Client) -> None:
+    operator.post(ADD, sent(key=KEY))
+    row = Upstream.objects.get(name="acme")
+    page = f"{LIST}{row.pk}/change/"
+
+    moved = operator.post(page, filled(operator, page, base_url="https://mine.test/v1"))
+
+    (said,) = errors(moved)["key"]
+    assert "type it again" in said
+    same_host = {"base_url": "https://LLM.acme.test/v2"}
+    for over, key in (
+        (same_host, KEY),
+        ({"base_url": "https://mine.test/v1", "key": "sk-mine"}, "sk-mine"),
+        ({"base_url": "https://theirs.test", "forget_key": "on"}, None),
+    ):
+        operator.post(page, filled(operator, page) | over)
+        upstreams.forget_cache()
+        (endpoint,) = upstreams.endpoints(project_id=None)
+        assert (endpoint.base_url, endpoint.api_key) == (over["base_url"], key)
+
+
 @pytest.mark.parametrize(
     ("over", "key"),
     [

@@ -14,7 +14,7 @@ from django.urls import NoReverseMatch, reverse
 
 from helmdash import conf
 from helmdash.core.access.permissions import Person
-from helmdash.core.upstreams.addresses import shown_url, url_problem
+from helmdash.core.upstreams.addresses import origin_of, shown_url, url_problem
 from helmdash.core.upstreams.endpoints import FORMATS_OF_KIND, ProviderKind, WireFormat
 from helmdash.core.upstreams.upstream_variables import key_variable_problem
 from helmdash.records.admin.scoped import ScopedModelAdmin
@@ -150,6 +150,11 @@ class UpstreamForm(ModelForm[Upstream]):
             )
             if problem:
                 self.add_error("base_url", problem)
+            elif self._would_leak(values):
+                self.add_error(
+                    "key",
+                    "The base URL leads to another host: type it again, or have it forgotten.",
+                )
         if values.get("key") and values.get("key_variable"):
             self.add_error("key", "Give a key or the variable that holds it, not both.")
         if values.get("key") and values.get("forget_key"):
@@ -171,6 +176,14 @@ class UpstreamForm(ModelForm[Upstream]):
             self.instance.key_encrypted = ""
         row: Upstream = super().save(commit)
         return row
+
+    def _would_leak(self, values: dict[str, Any]) -> bool:
+        """Whether the stored key would be sent to a host that whoever typed it did not name."""
+        # Until it is validated the instance is as it was stored.
+        row = self.instance
+        is_left = not any(values.get(name) for name in ("key", "forget_key", "key_variable"))
+        is_moved = origin_of(row.base_url) != origin_of(values["base_url"])
+        return bool(row.key_encrypted) and is_left and is_moved
 
     def _is_taken(self, values: dict[str, Any]) -> bool:
         same = Upstream.objects.filter(name=values["name"], project=values.get("project"))
