@@ -11,12 +11,15 @@ from datetime import datetime, timedelta
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.operations import care
+from helmdash.operations.demo.composing import composition
 from helmdash.operations.demo.fixtures import Fixture, read_fixture, time_of
 from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import ProjectInfo
 
 # English text with a catalog of tools: what OpenAI's tokenizer makes of it, in bytes per token.
 _BYTES_PER_TOKEN = 3.9
+# A system prompt of a page.
+_SYSTEM_BYTES = 5_200
 _PAUSE = timedelta(minutes=2)
 # OpenAI's cache of prefixes counts in steps of so many tokens.
 _CACHE_STEP = 128
@@ -94,6 +97,12 @@ def _capture(told: Fixture, generation: int, at: datetime) -> Capture:
         raw_content_len=700 + 110 * (generation % 4),
         latency_ms=1_900 + 230 * (generation % 6),
         sent=SentSizes(bytes=size, messages=2 * (generation - begun) + 1, tools_bytes=tools_bytes),
+        composition=composition(
+            size,
+            system_bytes=min(size // 10, _SYSTEM_BYTES),
+            tools_bytes=tools_bytes,
+            shares={"read_file": 14, told["pack"]: 9, "bash": 7},
+        ),
         started_at=at,
     )
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
+from helmdash.core.calls.usage import normalise_usage
 from helmdash.installation import FIXTURES
+from helmdash.operations.demo.composing import composition
 
 # An object of a fixture.
 Fixture = Mapping[str, Any]
@@ -27,14 +30,30 @@ def read_fixture(name: Literal["calls", "care", "catalog", "plans"]) -> dict[str
 def captures_of(conversation: Fixture, now: datetime) -> Iterator[Capture]:
     """The calls of a conversation in demo_calls.json, each with its time."""
     at = time_of(conversation, now)
-    for call in conversation["calls"]:
-        yield _capture({**call, "conversation": conversation.get("id")}, at)
+    sends = conversation.get("sends")
+    for generation, call in enumerate(conversation["calls"], start=1):
+        capture = _capture({**call, "conversation": conversation.get("id")}, at)
+        yield _with_sizes(capture, sends, generation) if sends else capture
         at += timedelta(minutes=conversation["every_minutes"])
 
 
 def time_of(told: Fixture, now: datetime) -> datetime:
     """When something of a fixture began, which says so in minutes before `now`."""
     return now - timedelta(minutes=told["minutes_ago"])
+
+
+def _with_sizes(capture: Capture, sends: Fixture, generation: int) -> Capture:
+    """With what such a client says of what it sent: sizes, and what they are made of."""
+    tokens = normalise_usage(capture.usage).prompt_tokens
+    if tokens is None:
+        return capture
+    size = int(tokens * sends["bytes_per_token"])
+    sizes = {name: sends[name] for name in ("system_bytes", "tools_bytes")}
+    return replace(
+        capture,
+        sent=SentSizes(bytes=size, messages=2 * generation, tools_bytes=sizes["tools_bytes"]),
+        composition=composition(size, **sizes, shares=sends["tools"]),
+    )
 
 
 def _capture(call: Fixture, at: datetime) -> Capture:

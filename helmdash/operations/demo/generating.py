@@ -17,7 +17,7 @@ from typing import Any
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.capture import STRUCTURED_PURPOSES, Capture, CapturedTrim, SentSizes
-from helmdash.core.calls.composition import Composition
+from helmdash.operations.demo.composing import composition
 from helmdash.operations.recording.calls import record_calls
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries.access import ProjectInfo, project_info
@@ -280,7 +280,12 @@ def _call(
         ttft_ms=int(chance.lognormvariate(6.0, 0.6)),
         trim=trim,
         sent=SentSizes(bytes=talk.prompt * 4, messages=talk.number + 1, tools_bytes=18_000),
-        composition=_composition(talk),
+        composition=composition(
+            talk.prompt * 4,
+            system_bytes=6_000,
+            tools_bytes=18_000,
+            shares={"read_file": 15, "bash": 10, talk.pack: 3},
+        ),
         metadata={"step": talk.number},
         started_at=at,
     )
@@ -291,22 +296,6 @@ def _call(
         call = _failed(call, _FAILURES[kind][1])
     # A failure may have made a plan of it; only plans have variants of their prompt.
     return replace(call, prompt_variant=talk.model.variant) if call.purpose == "plan" else call
-
-
-def _composition(talk: _Talk) -> Composition:
-    """What an agent's prompt is filled with: mostly what its tools gave back."""
-    rest = max(talk.prompt * 4 - 18_000 - 6_000, 0)
-    results = rest * 7 // 10
-    return Composition(
-        system=6_000,
-        tools=18_000,
-        user=rest // 10,
-        assistant=rest - results - rest // 10,
-        tool_results=results,
-        images=0,
-        other=0,
-        results_by_tool={"read_file": results // 2, "bash": results // 3, talk.pack: results // 10},
-    )
 
 
 def _grow(chance: random.Random, talk: _Talk) -> CapturedTrim | None:
