@@ -178,7 +178,7 @@ def send_due(*, now: datetime, go_on: Callable[[], None]) -> Mailed:
             _mark(row, problem=problem)
             continue
         if row.project_id not in reports:
-            reports[row.project_id] = weekly_report(project_id=row.project_id, now=until)
+            reports[row.project_id] = weekly_report(project_id=row.project_id, until=until)
         try:
             problem = _send(row, reports[row.project_id])
         except _ServerAway as away:
@@ -211,7 +211,7 @@ def _send(row: WeeklySubscription, report: WeeklyReport) -> str:
     host = urlsplit(base).hostname
     name = "".join(each if each.isprintable() else " " for each in project.name)
     mail = EmailMultiAlternatives(
-        subject=f"{name}: the week to {report.until:%Y-%m-%d}",
+        subject=f"{name}: the week to {report.last_day}",
         body=render_to_string("mail/weekly.txt", context),
         to=[row.user.email],
         headers={

@@ -1,9 +1,9 @@
-"""The week that is over, for a report: what changed, what failed, what was saved, what waits."""
+"""Seven days for a report: what changed, what failed, what was saved, what waits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final
 
 from helmdash.core.evidence.net_value import Shortening
@@ -66,13 +66,18 @@ class WeeklyReport:
     waiting: tuple[SuggestionView, ...]
     more_waiting: int
 
+    @property
+    def last_day(self) -> date:
+        """The seventh day, the newest that is told of."""
+        return (self.until - timedelta(days=1)).date()
 
-def weekly_report(*, project_id: int, now: datetime) -> WeeklyReport:
-    """The report of the seven days that ended at the last midnight of UTC. Forty queries at
-    most."""
-    until = now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+def weekly_report(*, project_id: int, until: datetime) -> WeeklyReport:
+    """The report of the seven days before `until`, a midnight of UTC; it may be yet to come, to
+    tell of today as far as it is. Forty queries at most."""
     since = until - _WEEK
-    found = failures.failing(project_id=project_id, now=now, since=since, until=until)
+    # Of mutes and of the week before it is told as of the end, whoever reads it when.
+    found = failures.failing(project_id=project_id, now=until, since=since, until=until)
     happened = marks(project_id=project_id, since=since, until=until)
     starts = fresh_starts(project_id=project_id, since=since, until=until)
     inbox = suggestions.inbox(project_id=project_id)

@@ -86,7 +86,7 @@ def test_a_week_is_mailed_once_to_each_who_may_still_read_it(project: ProjectInf
     (message,) = mail.outbox
     assert isinstance(message, mail.EmailMultiAlternatives)
     assert message.to == ["ann@example.org"]
-    assert message.subject == "Default: the week to 2026-06-08"
+    assert message.subject == "Default: the week to 2026-06-07"
     html = str(message.alternatives[0][0])
     for text in (str(message.body), html):
         assert "somebody's" not in text

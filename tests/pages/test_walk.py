@@ -282,7 +282,7 @@ QUERIES = {
     "/plans/": 13,
     "/plans/plan-1/": 12,
     "/models/": 19,
-    "/weekly/": 27,
+    "/weekly/": 34,
     "/trims/": 19,
     "/try/plan/": 7,
     "/budgets/": 16,

@@ -15,7 +15,7 @@ _SPECIAL = str.maketrans({each: f"\\{each}" for each in "\\`*_[]<>#|"} | {"\n": 
 
 def markdown(report: WeeklyReport, *, project: str) -> str:
     """The whole report; ends in a line break."""
-    lines = [f"# {_plain(project)}: {report.since:%Y-%m-%d} to {report.until:%Y-%m-%d} (UTC)", ""]
+    lines = [f"# {_plain(project)}: {report.since:%Y-%m-%d} to {report.last_day} (UTC)", ""]
     for heading, found in parts(report):
         lines += [f"## {heading}", "", *(f"- {line}" for line in found), ""]
     return "\n".join(lines)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -20,18 +20,27 @@ from helmdash.pages.parts.weekly import markdown
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries.weekly import weekly_report
 
+# Far enough from where dates end.
+_FIRST_DAY = date(2000, 1, 1)
+
 
 @require_safe
 def weekly_page(request: PageRequest) -> HttpResponse:
-    """The seven days that ended at the last midnight."""
+    """The seven days of UTC to ?to=2026-11-22; without it to today, as far as it is."""
     project = scope.current_project(request)
-    report = weekly_report(project_id=project.id, now=timezone.now())
+    today = timezone.now().astimezone(UTC).date()
+    last = _last_day(request, today)
+    report = weekly_report(project_id=project.id, until=_end_of(last))
+    week = timedelta(days=7)
     context = {
         "report": report,
         "is_mailed": weekly_mail.is_subscribed(user_id=request.user.pk, project_id=project.id),
         "why_no_mail": weekly_mail.why_not(request.user.email),
         "waiting": [shown(each) for each in report.waiting],
         "decided": [shown(each) for each in report.decided],
+        "is_today": last == today,
+        "to_before": last - week,
+        "to_after": min(last + week, today) if last < today else None,
         "range": _range(report.since, report.until),
         "before": _range(report.since - (report.until - report.since), report.since),
     }
@@ -75,6 +84,22 @@ def stop(request: HttpRequest, token: str) -> HttpResponse:
     return render(request, "pages/weekly_stop.html", {"found": found}, status=status)
 
 
+def _last_day(request: PageRequest, today: date) -> date:
+    """?to=, or today. Raises Http404 for what is no day, or one to come."""
+    text = request.GET.get("to", "")
+    try:
+        last = date.fromisoformat(text) if text else today
+    except ValueError:
+        last = date.max
+    if not _FIRST_DAY <= last <= today:
+        raise Http404("to: write a day such as 2026-11-22, not after today")
+    return last
+
+
+def _end_of(day: date) -> datetime:
+    return datetime.combine(day + timedelta(days=1), time(), tzinfo=UTC)
+
+
 def _range(since: datetime, until: datetime) -> str:
     return f"{since:%Y-%m-%dT%H:%MZ}..{until:%Y-%m-%dT%H:%MZ}"
 
@@ -83,7 +108,8 @@ def _range(since: datetime, until: datetime) -> str:
 def weekly_file(request: PageRequest) -> HttpResponse:
     """The same to copy somewhere."""
     project = scope.current_project(request)
-    report = weekly_report(project_id=project.id, now=timezone.now())
+    last = _last_day(request, timezone.now().astimezone(UTC).date())
+    report = weekly_report(project_id=project.id, until=_end_of(last))
     response = HttpResponse(
         markdown(report, project=project.name), content_type="text/markdown; charset=utf-8"
     )

@@ -39,5 +39,5 @@ class Command(BaseCommand):
         if not found:
             raise CommandError(f"no project is called {slug!r}")
         until = weekly_mail.week_before(timezone.now())
-        report = weekly_report(project_id=found[0].id, now=until)
+        report = weekly_report(project_id=found[0].id, until=until)
         self.stdout.write(weekly_mail.as_text(report, slug=found[0].slug, name=found[0].name))
