@@ -96,3 +96,14 @@ def test_a_word_that_makes_no_sense_is_told_and_not_kept(
         assert told in answer
     assert owner.post("/care/triage/nobody/", {"word": "done"}).status_code == 404
     assert not TriageWord.objects.exists()
+
+
+def test_a_conversation_that_fails_is_not_shown_as_healthy_first(
+    owner: Client, project: ProjectInfo
+) -> None:
+    record(make_capture(conversation="talk"), project=project)
+    record(make_capture(conversation="talk", http_status=429, finish_reason=None), project=project)
+
+    for page in ("/", "/conversations/"):
+        rows = owner.get(page).content.decode().split("<td><span class=", 1)[1]
+        assert rows.index("</svg>Failing</span>") < rows.index("prompt healthy")

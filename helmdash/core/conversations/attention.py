@@ -39,6 +39,14 @@ class AttentionReason(StrEnum):
     WAS_CAUTION = "was_caution"
 
 
+# Trouble of calls, whatever the prompt's level is.
+FAILING: Final = frozenset(
+    {
+        AttentionReason.CLIENT_REFUSAL,
+        AttentionReason.OFTEN_FAILED,
+        AttentionReason.NEWEST_FAILED,
+    }
+)
 _RANKS: Final = {each: len(AttentionReason) - at for at, each in enumerate(AttentionReason)}
 
 

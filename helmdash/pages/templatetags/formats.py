@@ -16,11 +16,14 @@ from django.utils.text import slugify
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import LEVELS, Glyph, Level, LevelRow
 from helmdash.core.calls.outcomes import CallOutcome, causes_of
+from helmdash.core.conversations.attention import FAILING
 from helmdash.core.text.tokens import compact_json
 from helmdash.pages.parts import drawings, words
 from helmdash.pages.parts.attempts import tries
 from helmdash.pages.parts.care import countdown
 from helmdash.pages.parts.receipts import flags, waterfall
+from helmdash.queries.conversations.care import NeedsAttention
+from helmdash.queries.conversations.conversations import ConversationView
 from helmdash.queries.ledger import ProcessLedger
 from helmdash.queries.models import OTHER, ModelRow, Rate
 
@@ -120,6 +123,23 @@ def standing(health: Health) -> SafeString:
     if health.reason is not HealthReason.SUSPECTED_CUT:
         return shown
     return format_html('{}<span class="sub">{}</span>', shown, words.reason(health))
+
+
+@register.simple_tag
+def light(item: ConversationView | NeedsAttention) -> SafeString:
+    """What a conversation's row says first: that it fails, unless its level is as bad; then the
+    level. A green word in front of calls that fail would hide them (issue 13, item 1).
+    """
+    if item.health.level is Level.CRITICAL or not any(
+        each.reason in FAILING for each in item.attention
+    ):
+        return standing(item.health)
+    return format_html(
+        '<span class="level {}">{}Failing</span><span class="sub">prompt {}</span>',
+        LEVELS[Level.CRITICAL].css_class,
+        sign(Level.CRITICAL),
+        LEVELS[item.health.level].word.lower(),
+    )
 
 
 @register.simple_tag
