@@ -14,7 +14,7 @@ from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import listing
 from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.queries.list_series import list_series
-from helmdash.records.models import Conversation
+from helmdash.records.models import Conversation, Fit
 from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults
 from tests.plan_rows import make_plan
@@ -64,6 +64,20 @@ def test_what_changed_the_rules_is_marked_on_every_axis(owner: Client, busy: Pro
     for path in ("/calls/", "/conversations/", "/plans/", "/trims/"):
         html = owner.get(path, {"range": "24h"}).content.decode()
         assert 'class="mark mark-budget"' in html, path
+
+
+def test_totals_of_the_newest_fits_that_match_say_that_they_are_an_estimate(
+    owner: Client, filled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("helmdash.queries.trims.MOST_READ", 1)
+    older = Fit.objects.get(name=filled)
+    older.pk, older.name, older.created_at = None, "older", older.created_at - timedelta(hours=1)
+    older.save()
+
+    html = owner.get("/trims/", {"range": "all", "model": older.model}).content.decode()
+
+    assert faults(html) == []
+    assert "an estimate: of the newest 1 fits" in html
 
 
 def test_rows_that_were_not_read_are_estimated_by_the_calls(
