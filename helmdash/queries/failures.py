@@ -13,8 +13,6 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from django.db.models import OuterRef, Subquery
-
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.rollups.figures import Marginal, under
@@ -22,7 +20,8 @@ from helmdash.core.rollups.periods import moment_of
 from helmdash.queries import rollups
 from helmdash.queries.budgets import budgets
 from helmdash.queries.rollups import RangeFigures
-from helmdash.records.models import Call, FailureMark, Project
+from helmdash.records.failed_times import FailedIn, failed_times
+from helmdash.records.models import FailureMark
 
 # More groups than a person reads; the page of calls has the rest.
 MOST_GROUPS: Final = 12
@@ -193,32 +192,22 @@ def _times(
     until: datetime | None,
 ) -> dict[_Group, tuple[datetime, datetime]]:
     """When the first and the newest call of each group started. One statement: for each a step into
-    the index of causes, within the range and within the period that has it, so that no other months
-    are asked."""
-    asked: dict[str, Subquery] = {}
+    the index of causes, within the range and within the period that has it."""
     bounds = {
         each: (_within(seen.first or 0, since), _within(seen.latest or 0, since))
         for each, seen in groups.items()
     }
-    for at, (group, (first, latest)) in enumerate(bounds.items()):
-        calls = Call.objects.filter(
-            project_id=OuterRef("pk"), cause=group.cause, model_key=group.model_key
-        ).values("started_at")
-        calls = calls if until is None else calls.filter(started_at__lt=until)
-        asked[f"first_{at}"] = Subquery(
-            calls.filter(started_at__gte=first, started_at__lt=_after(first)).order_by(
-                "started_at", "id"
-            )[:1]
-        )
-        asked[f"latest_{at}"] = Subquery(
-            calls.filter(started_at__gte=latest, started_at__lt=_after(latest)).order_by(
-                "-started_at", "-id"
-            )[:1]
-        )
-    told = Project.objects.filter(pk=project_id).annotate(**asked).values(*asked).first() or {}
+    first, latest = (
+        [
+            FailedIn(each.cause, each.model_key, at, min(_after(at), until or _after(at)))
+            for each, at in zip(bounds, starts, strict=True)
+        ]
+        for starts in zip(*bounds.values(), strict=True)
+    )
+    told = failed_times(project_id=project_id, first=first, latest=latest)
     return {
-        group: (told.get(f"first_{at}") or first, told.get(f"latest_{at}") or latest)
-        for at, (group, (first, latest)) in enumerate(bounds.items())
+        group: (first_at or begins, latest_at or ends)
+        for (group, (begins, ends)), first_at, latest_at in zip(bounds.items(), *told, strict=True)
     }
 
 
