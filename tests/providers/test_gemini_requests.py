@@ -622,6 +622,11 @@ def test_a_json_schema_is_taken_before_geminis_own() -> None:
             {"type": "object", "properties": {"type": {"type": "string"}, "min_items": {}}},
         ),
         ({"type": "ARRAY", "max_items": "3"}, {"type": "array", "maxItems": 3}),
+        # more digits than 64 bits have, and than Python reads, are no count
+        (
+            {"type": "ARRAY", "maxItems": "9" * 5000, "minItems": "٣"},
+            {"type": "array", "maxItems": "9" * 5000, "minItems": "٣"},
+        ),
         (
             {"any_of": [{"type": "STRING"}, {"type": "NUMBER"}], "nullable": True},
             {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "null"}]},

@@ -101,6 +101,7 @@ def row(**over: Any) -> EffectiveBudget:
         ({"model_info": {"general.architecture": "a", "a.context_length": True}}, None),
         ({"model_info": {"general.architecture": "a", "a.context_length": -1}}, None),
         ({"parameters": "num_ctx many\nnum_ctx_draft 5"}, None),
+        ({"parameters": f"num_ctx {'9' * 5000}"}, None),
         ({"parameters": ["num_ctx 2048"], "model_info": []}, None),
     ],
 )

@@ -9,6 +9,7 @@ refuse `$ref`, `additionalProperties` and `const` with a 400.
 from __future__ import annotations
 
 from helmdash.providers.gemini.parts import camel
+from helmdash.providers.shared.reported import number_of
 from helmdash.providers.wire import Json
 
 # Gemini's name (or its snake-case spelling) -> JSON Schema's. What is not here is dropped.
@@ -84,7 +85,8 @@ def _type(value: Json) -> Json:
 
 def _count(value: Json) -> Json:
     """Protobuf writes 64-bit numbers as strings."""
-    return int(value) if isinstance(value, str) and value.isdecimal() else value
+    number = number_of(value) if isinstance(value, str) else None
+    return value if number is None else number
 
 
 def _allow_null(found: dict[str, Json]) -> None:

@@ -15,7 +15,7 @@ from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.ollama.http import post
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import read_object, to_json, with_members
-from helmdash.providers.shared.reported import list_in, objects_in, tokens_of
+from helmdash.providers.shared.reported import list_in, number_of, objects_in, tokens_of
 from helmdash.providers.wire import ChatRequest, Json, Object
 
 NUM_CTX = "num_ctx"
@@ -117,6 +117,6 @@ def _configured(parameters: Json) -> int | None:
         return None
     for line in parameters.splitlines():
         name, _, value = line.strip().partition(" ")
-        if name == NUM_CTX and value.strip().isdecimal():
-            return tokens_of(int(value))
+        if name == NUM_CTX and (number := number_of(value.strip())) is not None:
+            return tokens_of(number)
     return None

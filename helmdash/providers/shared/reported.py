@@ -9,6 +9,8 @@ from helmdash.providers.wire import Json, Object
 
 # Windows end long before; records keep 32 bits, and a server may tell any number.
 MOST_TOKENS = 2**31 - 1
+# Of a number of 64 bits.
+_MOST_DIGITS = 20
 
 
 def text_in(holder: Object, name: str) -> str | None:
@@ -42,6 +44,13 @@ def tokens_of(value: Json) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_TOKENS:
         return None
     return value
+
+
+def number_of(text: str) -> int | None:
+    """What a text of ASCII digits says, up to 64 bits; None for any other text: Python refuses to
+    read some thousand digits."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+    return int(text) if is_number else None
 
 
 def vector_of(value: Json) -> tuple[float, ...] | None:
