@@ -50,6 +50,8 @@ def call_links(
     """
     turns, answer = turns_of(request.messages), reply_turn(reply)
     links = links_of(turns, reply=answer, is_retry=is_retry)
+    if request.stream:
+        links = replace(links, is_stream=True)
     if kept_id is None and request.continues is None:
         return links
     return replace(

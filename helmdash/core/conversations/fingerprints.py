@@ -73,6 +73,7 @@ class ChainLinks:
     summary: str = ""  # a sentence of the reply, where that is a summary
     kept: str = ""  # the id of the reply, where its provider keeps it
     is_retry: bool = False
+    is_stream: bool = False  # the reply was asked for as a stream
     after: str = ""  # the id of the kept reply that the request goes on from
     # Beginnings, the longest first; "" for one that says too little by itself ...
     prefixes: tuple[str, ...] = ()

@@ -1,10 +1,11 @@
 """Where a call stands in its conversation: its generation, its round, and what it changes.
 
-Rule "place-4": calls are numbered in the order they are recorded; a call stays in the round that
+Rule "place-5": calls are numbered in the order they are recorded; a call stays in the round that
 is open, unless its context was given a fresh start: a compaction opens the next round. A clear
 opens it before its first call; what was under way then and is reported late belongs to the round
 before, and says nothing about the new one: its prompt would turn a fresh context red. A side call
-(core.calls.lanes) is not numbered, and is of no round.
+(core.calls.lanes) is not numbered, and is of no round. A stream that its client asks for again
+(core.conversations.repeated_streams) takes the generation of the attempt before it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Final
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 
-PLACEMENT_VERSION = "place-4"
+PLACEMENT_VERSION = "place-5"
 
 # How a conversation stands, as its row has it, in a round that has no call yet: nothing of the
 # round before is left.
@@ -30,6 +31,7 @@ EMPTY_ROUND: Final[Mapping[str, object]] = {
     "recent_failures": 0,
     "latest_cause": None,
     "cut_generation": None,
+    "newest_stream": None,
 }
 
 

@@ -43,6 +43,7 @@ class Conversation(models.Model):
         default=0, help_text="Number of the newest main call; the count of main calls."
     )
     side_calls = count_field("Calls beside it, which have no number. Null: none.")
+    earlier_attempts = count_field("Calls whose generation a later attempt took. Null: none.")
     context = name_field(
         CONTEXT_CHARS, "How its program calls the context that its newest calls were made in."
     )
@@ -81,6 +82,9 @@ class Conversation(models.Model):
     cleared_at = models.DateTimeField(null=True)
     late_until = models.PositiveBigIntegerField(null=True)
     is_round_empty = models.BooleanField(default=False)
+    # By what the newest call is known when it is asked for again
+    # (core.conversations.repeated_streams).
+    newest_stream = models.JSONField(null=True)
     # What tells a silent cut: the sizes of the newest calls (core.truncation.detector).
     trace = models.JSONField(null=True)
 
@@ -220,6 +224,7 @@ class Call(models.Model):
     lane = name_field(8, "main, or side: beside the conversation (core.calls.lanes).")
     routes = name_field(64, "Doors that told of it (core.calls.routes).")
     attempt = models.PositiveIntegerField(default=1)
+    attempt_of = count_field("The generation that a later attempt took over. Null: none did.")
 
     model = models.CharField(max_length=255)
     model_key = name_field(
@@ -294,11 +299,13 @@ class Call(models.Model):
 
     class Meta:
         constraints = [
-            # A side call belongs to a conversation without a number.
+            # A side call belongs to a conversation without a number; so does an attempt whose
+            # number a later one took.
             models.CheckConstraint(
                 condition=Q(conversation__isnull=True, generation__isnull=True)
                 | Q(conversation__isnull=False, generation__isnull=False)
-                | Q(generation__isnull=True, lane__isnull=False, lane=Lane.SIDE.value),
+                | Q(generation__isnull=True, lane__isnull=False, lane=Lane.SIDE.value)
+                | Q(generation__isnull=True, conversation__isnull=False, attempt_of__isnull=False),
                 name="call_generation_with_conversation",
             ),
             one_of("call", "status", STATUSES),
