@@ -317,7 +317,8 @@ def view(row: Call) -> CallView:
         id=row.name,
         conversation=row.conversation.name if row.conversation else None,
         round_number=row.round_number,
-        generation=row.generation,
+        # An earlier attempt at a stream is shown by the number that the latest has.
+        generation=row.attempt_of if row.generation is None else row.generation,
         lane=Lane(row.lane) if row.lane else Lane.MAIN,
         routes=split_routes(row.routes),
         attempt=row.attempt,

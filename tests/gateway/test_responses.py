@@ -401,6 +401,7 @@ def test_a_stream_that_a_client_asks_for_again_is_another_attempt(world: World, 
             calls.append(world.call_of(answer))
 
     assert [call["attempt"] for call in calls] == [1, 2, 3, 1, 2, 3]
+    assert {call["generation"] for call in calls} == {1}
 
 
 def test_a_response_that_is_made_in_the_background_is_no_empty_one(world: World, mark: str) -> None:

@@ -53,6 +53,7 @@ def call_row(
         "lane": capture.effective_lane.value,
         "routes": join_routes(capture.routes),
         "attempt": capture.attempt,
+        "attempt_of": None,
         "model": capture.model,
         "model_key": item.model_key,
         "client_name": capture.client_name,

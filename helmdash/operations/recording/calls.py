@@ -50,6 +50,7 @@ from helmdash.operations.recording.joining import Joining, KnownCall, KnownCalls
 from helmdash.operations.recording.judging import Judged, judge
 from helmdash.operations.recording.learned_windows import keep_windows
 from helmdash.operations.recording.masking import masker
+from helmdash.operations.recording.repeated_streams import RepeatedStreams, counted_on
 from helmdash.operations.recording.truncation import Cutting
 from helmdash.operations.recording.withdrawing import settle_nesting
 from helmdash.operations.rollups.noting import note, note_recorded
@@ -182,6 +183,7 @@ class _Batch:
         self._rules_id = rule_sets.keep(CALL_RULES)
         self._standings = ConversationBatch(project.id)
         self._compactions = ClientCompactions()
+        self._repeated = RepeatedStreams()
         self._taken: list[tuple[Placed, Masker]] = []
         self._call_rows: list[dict[str, object]] = []
 
@@ -248,6 +250,7 @@ class _Batch:
         with sent_together(len(self._call_rows)):
             self._standings.write()
             self._inference.write(self._now)
+            self._repeated.write()
             insert_names(self._call_rows)
             insert_reply_names(
                 {
@@ -290,8 +293,7 @@ class _Batch:
         links = item.capture.links
         if links is not None and _is_nameless(item):
             found = self._inference.place(item, links)
-            item = self._cutting.judge(item, found.row, opens_round=bool(found.opened_by))
-            number = self._standings.take(found.row, item, opened_by=found.opened_by)
+            item, number = self._take_main(found.row, item, found.opened_by)
             self._inference.leave(found.row, item, links)
             return Placed(
                 item=item,
@@ -308,13 +310,23 @@ class _Batch:
                 self._standings.take_side(row, item)
                 self._compactions.note_side(row, item)
             return Placed(item=item, conversation=row, placed_by="named" if row else "")
-        opened_by = self._compactions.opened_by(row, item) if row is not None else ""
-        item = self._cutting.judge(item, row, opens_round=bool(opened_by))
         if row is None:
-            return Placed(item=item)
-        number = self._standings.take(row, item, opened_by=opened_by)
+            return Placed(item=self._cutting.judge(item, None, opens_round=False))
+        opened_by = self._compactions.opened_by(row, item)
+        item, number = self._take_main(row, item, opened_by)
         how = COMPACTED if opened_by else "named"
         return Placed(item=item, conversation=row, round_number=number, placed_by=how)
+
+    def _take_main(self, row: ConversationRow, item: Judged, opened_by: str) -> tuple[Judged, int]:
+        """Number a call in its conversation. Gives it as judged there, and its round's number."""
+        again = self._repeated.find(row, item)
+        if again is not None:
+            item, opened_by = counted_on(item, again), ""
+        item = self._cutting.judge(item, row, opens_round=bool(opened_by))
+        number = self._standings.take(row, item, opened_by=opened_by, again=again)
+        if again is not None:
+            self._repeated.take(row, item, self._call_rows)
+        return item, number
 
     def _trial_rows(self) -> list[dict[str, object]]:
         """Of the calls that were ruled in a trial; no statement where there are none."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from django.db.models import F, Q
+
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.conversations.attention import rank_of, with_newest
-from helmdash.core.conversations.placement import (
-    ConversationState,
-    take_call,
-)
+from helmdash.core.conversations.placement import ConversationState, take_call
+from helmdash.core.conversations.repeated_streams import NewestStream
 from helmdash.operations.recording.conversation_rows import (
     CONVERSATION_COLUMNS,
     MOVING_COLUMNS,
@@ -20,6 +20,7 @@ from helmdash.operations.recording.conversation_rows import (
     row_values,
 )
 from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.repeated_streams import newest_stream, standing_of
 from helmdash.records.bulk import (
     insert_rows,
     update_rows,
@@ -38,40 +39,53 @@ class ConversationBatch:
         self._new_rounds: set[tuple[int, int]] = set()
         self._begun: list[dict[str, object]] = []  # rounds of a clear that get their first call
         self._changes: list[dict[str, object]] = []
-        self._corrections: list[dict[str, object]] = []
+        self._corrections: dict[tuple[int, int], dict[str, object]] = {}
 
-    def take(self, row: ConversationRow, item: Judged, *, opened_by: str = "") -> int:
-        """Number the conversation's next call, with `opened_by` as the first of a new round; gives
-        the number of its round."""
-        if is_late_call(row, item):
+    def take(
+        self,
+        row: ConversationRow,
+        item: Judged,
+        *,
+        opened_by: str = "",
+        again: NewestStream | None = None,
+    ) -> int:
+        """Number the conversation's next call, with `opened_by` as the first of a new round, or as
+        another attempt at the newest one (`again`); gives the number of its round."""
+        if again is None and is_late_call(row, item):
             return self._take_late(row, item)
+        stood = standing_of(row) if again is None else again.before
         step = take_call(
             ConversationState(
                 round_number=row.round_number,
-                generation=row.generation,
-                level=Level(row.level),
-                known_level=Level(row.known_level) if row.known_level else None,
+                generation=row.generation - (again is not None),
+                level=stood.level,
+                known_level=stood.known_level,
             ),
             item.health.level,
             # What a clear has opened is fresh already: its first call need not open another.
             opens_round=bool(opened_by) and not row.is_round_empty,
         )
-        if step.is_change:
-            self._changes.append(
-                {
-                    "project_id": self._project_id,
-                    "conversation_id": row.id,
-                    "generation": step.after.generation,
-                    "from_level": step.from_level.value if step.from_level else "",
-                    "to_level": step.after.level.value,
-                    "at": item.started_at,
-                }
-            )
+        if step.is_change or (again is not None and row.level != stood.level.value):
+            change: dict[str, object] = {
+                "project_id": self._project_id,
+                "conversation_id": row.id,
+                "generation": step.after.generation,
+                "from_level": step.from_level.value if step.from_level else "",
+                "to_level": step.after.level.value,
+                "at": item.started_at,
+            }
+            if again is None:
+                self._changes.append(change)
+            else:
+                self._correct_change(change)
         before = row.round_number
+        if again is not None and row.cut_generation == again.generation:
+            row.cut_generation = stood.cut_generation
         _apply(row, step.after, item)
+        row.newest_stream = newest_stream(item, generation=row.generation, before=stood)
         self._touched[row.id] = row
         # After side calls alone a clear may have opened a round already.
-        if row.generation == 1 and not row.is_round_empty:
+        if row.generation == 1 and not row.is_round_empty and again is None:
             self._open_round(row, item, "")
         elif row.round_number != before:
             self._round(row, before)["ended_at"] = item.started_at
@@ -101,7 +115,7 @@ class ConversationBatch:
             return
         health = item.health
         if health.level.value != row.level:
-            self._corrections.append(
+            self._correct_change(
                 {
                     "project_id": self._project_id,
                     "conversation_id": row.id,
@@ -165,12 +179,25 @@ class ConversationBatch:
             keys=("project_id", "conversation_id", "number"),
         )
         insert_rows(HealthChange, self._changes)
-        upsert_rows(
-            HealthChange,
-            self._corrections,
-            unique=("project_id", "conversation_id", "generation"),
-            update="to_level",
-        )
+        if self._corrections:
+            self._write_corrections()
+
+    def _correct_change(self, change: dict[str, object]) -> None:
+        """What a call changed about the level is known better now."""
+        key = (int(str(change["conversation_id"])), int(str(change["generation"])))
+        first = self._corrections.setdefault(key, change)
+        first["to_level"] = change["to_level"]
+
+    def _write_corrections(self) -> None:
+        unique = ("project_id", "conversation_id", "generation")
+        rows = [self._corrections[key] for key in sorted(self._corrections)]
+        upsert_rows(HealthChange, rows, unique=unique, update="to_level")
+        # What leads back to the level before is no change any more.
+        places = Q()
+        for conversation_id, generation in self._corrections:
+            places |= Q(conversation_id=conversation_id, generation=generation)
+        found = HealthChange.objects.filter(places, project_id=self._project_id)
+        found.filter(from_level=F("to_level")).delete()
 
     def _open_round(self, row: ConversationRow, item: Judged, opened_by: str) -> None:
         values = self._round(row, row.round_number)

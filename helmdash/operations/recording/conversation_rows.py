@@ -63,6 +63,8 @@ MOVING_COLUMNS = (
     "trace",
     "parent",
     "side_calls",
+    "earlier_attempts",
+    "newest_stream",
     "context",
     "client_refusal",
 )
@@ -110,6 +112,8 @@ class ConversationRow:
     trace: list[object] | None = None
     parent: str | None = None
     side_calls: int | None = None
+    earlier_attempts: int | None = None
+    newest_stream: object = None
     context: str | None = None
     client_refusal: str | None = None
     client_compacted_at: datetime | None = None
@@ -243,7 +247,8 @@ def is_late_call(row: ConversationRow, item: Judged) -> bool:
 
 def _prompt_before(row: ConversationRow) -> int | None:
     """The newest reported prompt of the round before the open one."""
-    calls = calls_of(row).filter(round_number=row.round_number - 1, prompt_tokens__isnull=False)
+    numbered = calls_of(row).filter(generation__isnull=False, prompt_tokens__isnull=False)
+    calls = numbered.filter(round_number=row.round_number - 1)
     return calls.order_by("-generation").values_list("prompt_tokens", flat=True).first()
 
 

@@ -22,6 +22,7 @@ from helmdash.core.conversations.first_retries import (
     is_same_again,
 )
 from helmdash.core.conversations.kept_replies import KEPT_REPLY_VERSION, place_after
+from helmdash.core.conversations.repeated_streams import NewestStream
 from helmdash.operations.recording.conversation_rows import (
     ConversationIds,
     ConversationRow,
@@ -130,6 +131,9 @@ class Inference:
             row = self._rows.get(seen.conversation) if seen.is_tip else None
             if row is None or row.model_key != item.model_key:
                 continue
+            newest = NewestStream.from_json(row.newest_stream)
+            if row.earlier_attempts and (newest is None or not newest.is_broken):
+                continue  # it was answered since, under the same number
             failed_at, failed_ms = self._end_of(row)
             if is_same_again(
                 failed=self._newest_size(row),

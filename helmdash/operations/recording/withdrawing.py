@@ -211,7 +211,9 @@ def _leave(row: Conversation, call: Call) -> int | None:
     row.failures -= bool(call.cause)
     trim = call.trim_before_bytes, call.trim_after_bytes
     row.trims -= trim[0] is not None and trim[1] is not None and trim[1] < trim[0]
-    if call.generation is None:
+    if call.attempt_of is not None:
+        row.earlier_attempts = (row.earlier_attempts or 1) - 1 or None
+    elif call.generation is None:
         row.side_calls = (row.side_calls or 1) - 1 or None
     else:
         _close_gap(row, call, call.generation)
@@ -240,6 +242,7 @@ def _close_gap(row: Conversation, call: Call, gap: int) -> None:
     """Calls after a number that is free now move up by one, with all that names their numbers."""
     later = {"generation__gt": gap}
     calls_of(row).filter(**later).update(generation=F("generation") - 1)
+    calls_of(row).filter(attempt_of__gt=gap).update(attempt_of=F("attempt_of") - 1)
     of_row = {"project_id": row.project_id, "conversation_id": row.pk}
     named = CallName.objects.filter(**of_row)
     named.filter(**later).update(generation=F("generation") + _FAR)

@@ -12,7 +12,6 @@ from helmdash.core.calls.capture import Capture
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.capture.bare_capture import bare_capture_of
 from helmdash.gateway.forwarding.capture.capturing import capture_of
-from helmdash.gateway.forwarding.capture.repeats import RepeatedStreams
 from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.remediation.remediator import Remediator
 from helmdash.gateway.reply_keepers import ReplyKeepers
@@ -31,7 +30,6 @@ class CallRecording:
         self._keepers = keepers
         self._local = local
         self._remediator = remediator
-        self._repeats = RepeatedStreams()
 
     def open(self, exchange: Exchange) -> None:
         """Note that a call is under way: lost with the process, it is counted as lost."""
@@ -57,7 +55,7 @@ class CallRecording:
     def _capture(self, exchange: Exchange) -> Capture:
         """All that the call told; where that cannot be put together, what is known for certain."""
         try:
-            return self._repeats.numbered(exchange, capture_of(exchange))
+            return capture_of(exchange)
         except Exception:
             log.exception("what a call told could not be put together")
             return bare_capture_of(exchange)
