@@ -249,7 +249,14 @@ def test_a_conversation_tells_its_standing(recorded: Door) -> None:
     assert (told["id"], told["model"]) == ("alpha", "openai/gpt-4o")
     assert (told["round"], told["generation"]) == (1, 3)
     assert told["health"]["level"] == "critical"
-    assert told["counts"] == {"calls": 3, "side_calls": 0, "rounds": 1, "failures": 0, "trims": 1}
+    assert told["counts"] == {
+        "calls": 3,
+        "side_calls": 0,
+        "earlier_attempts": 0,
+        "rounds": 1,
+        "failures": 0,
+        "trims": 1,
+    }
     assert told["remediation"] == {
         "active": False,
         "level": None,

@@ -30,6 +30,9 @@ class ConversationCounts:
 
     calls: int
     side_calls: Annotated[int, Doc("Of these, calls beside it, which have no generation.")]
+    earlier_attempts: Annotated[
+        int, Doc("Of these, attempts at streams whose generation a later attempt has.")
+    ]
     rounds: int
     failures: int
     trims: int
@@ -57,6 +60,7 @@ class ConversationView:
     failures: Annotated[int, HIDDEN]
     trims: Annotated[int, HIDDEN]
     side_calls: Annotated[int, HIDDEN]
+    earlier_attempts: Annotated[int, HIDDEN]
     started_at: datetime
     latest_at: datetime
     # A clear has opened the round, and it has no call yet.
@@ -67,9 +71,10 @@ class ConversationView:
     def counts(self) -> ConversationCounts:
         """What there was of it so far."""
         return ConversationCounts(
-            # Main calls are numbered without a gap, so the newest number is their count.
-            calls=self.generation + self.side_calls,
+            # Generations are numbered without a gap, so the newest number is their count.
+            calls=self.generation + self.side_calls + self.earlier_attempts,
             side_calls=self.side_calls,
+            earlier_attempts=self.earlier_attempts,
             rounds=self.round_number,
             failures=self.failures,
             trims=self.trims,
@@ -292,6 +297,7 @@ def view(row: Conversation) -> ConversationView:
         failures=row.failures,
         trims=row.trims,
         side_calls=row.side_calls or 0,
+        earlier_attempts=row.earlier_attempts or 0,
         started_at=row.started_at,
         latest_at=row.latest_at,
         is_round_empty=row.is_round_empty,

@@ -3,7 +3,8 @@ client told that is no call."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -53,7 +54,7 @@ def timeline(
     """Events of a conversation, oldest first; `limit` counts generations. None if it does not
     exist.
 
-    Four queries. Raises BadCursor.
+    Four queries, and one more where streams were asked for again. Raises BadCursor.
     """
     shown_up_to = decode_number_cursor(cursor) if cursor else 0
     row = Conversation.objects.filter(project_id=project_id, name=conversation_id).first()
@@ -65,6 +66,7 @@ def timeline(
     before = found.pop(0) if found and found[0].generation == shown_up_to else None
     more = len(found) > limit
     found = found[:limit]
+    earlier = _earlier_attempts(row, found)
     cleared = Round.objects.filter(
         project_id=project_id,
         conversation=row,
@@ -78,11 +80,35 @@ def timeline(
         told = told.filter(at__gt=before.started_at)
     if more:
         told = told.filter(at__lte=found[-1].started_at)
-    items = _events(found, before.model if before else None, list(cleared.order_by("number")))
+    items = _events(
+        _in_turn(found, earlier), before.model if before else None, list(cleared.order_by("number"))
+    )
     return Timeline(
         items=tuple(_with_told(items, list(told.order_by("at", "id")[:limit]), row)),
         next=encode_cursor(found[-1].generation or 0) if more else None,
     )
+
+
+def _earlier_attempts(row: Conversation, found: Sequence[Call]) -> Mapping[int, list[Call]]:
+    """The attempts before the latest ones of these generations, by those; one query where the
+    conversation has any."""
+    attempts: dict[int, list[Call]] = defaultdict(list)
+    if row.earlier_attempts and found:
+        shown = (found[0].generation, found[-1].generation)
+        calls = calls_of(row).filter(generation__isnull=True, attempt_of__range=shown)
+        for call in calls.order_by("id"):
+            attempts[call.attempt_of or 0].append(call)
+    return attempts
+
+
+def _in_turn(found: Iterable[Call], earlier: Mapping[int, list[Call]]) -> Iterable[Call]:
+    for call in found:
+        yield from earlier.get(call.generation or 0, ())
+        yield call
+
+
+def _number(call: Call) -> int:
+    return call.generation or call.attempt_of or 0
 
 
 def _events(
@@ -90,7 +116,7 @@ def _events(
 ) -> Iterable[TimelineItem]:
     waiting = list(cleared)
     for call in calls:
-        while waiting and waiting[0].first_generation <= (call.generation or 0):
+        while waiting and waiting[0].first_generation <= _number(call):
             yield _clear(waiting.pop(0))
         if model is not None and call.model != model:
             yield _event(call, "model_change")
@@ -150,7 +176,7 @@ def _is_trimmed(call: Call) -> bool:
 
 def _event(call: Call, event: str) -> TimelineItem:
     return TimelineItem(
-        generation=call.generation or 0,
+        generation=_number(call),
         round_number=call.round_number or 1,
         at=call.started_at,
         event=event,
