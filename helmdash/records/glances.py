@@ -19,12 +19,14 @@ from helmdash.records.models import Call, Conversation, Guidance, Round
 class Glance:
     """A conversation, its open round, and that round's newest call (None: it has none).
 
-    care, restart: as `Round` holds them. has_inserts: prompts were recorded in the round.
+    newest_stream: as `Conversation` holds it; care, restart: as `Round` holds them. has_inserts:
+    prompts were recorded in the round.
     """
 
     round_number: int
     generation: int
     is_round_empty: bool
+    newest_stream: Mapping[str, object] | None
     care: Mapping[str, object] | None
     restart: Mapping[str, object] | None
     has_inserts: bool
@@ -42,9 +44,16 @@ def find_glance(*, project_id: int, name: str) -> Glance | None:
         row = cursor.fetchone()
     if row is None:
         return None
-    number, generation, is_empty, care, restart, has_inserts, *call = row
+    number, generation, is_empty, stream, care, restart, has_inserts, *call = row
     return Glance(
-        number, generation, bool(is_empty), _read(care), _read(restart), bool(has_inserts), *call
+        number,
+        generation,
+        bool(is_empty),
+        _read(stream),
+        _read(care),
+        _read(restart),
+        bool(has_inserts),
+        *call,
     )
 
 
@@ -59,7 +68,7 @@ def _statement(vendor: str) -> str:
     within = within if vendor == "postgresql" else ""
     same = "x.conversation_id = c.id AND x.project_id = c.project_id"
     return (
-        "SELECT c.round_number, c.generation, c.is_round_empty, r.care, r.restart,"
+        "SELECT c.round_number, c.generation, c.is_round_empty, c.newest_stream, r.care, r.restart,"
         f" EXISTS(SELECT 1 FROM {told} x WHERE {same} AND x.round_number = c.round_number"
         " AND x.position IS NOT NULL),"
         " k.model, k.prompt_tokens, k.sent_bytes, k.level_reason, k.cause"

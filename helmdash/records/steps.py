@@ -28,7 +28,7 @@ from helmdash.records.models import (
 # What a step asks of a conversation; and of a round's newest call, which is judged by it.
 _OF_CONVERSATION = (
     *("id", "project_id", "name", "model", "model_key", "client_window"),
-    *("round_number", "generation", "is_round_empty"),
+    *("round_number", "generation", "is_round_empty", "newest_stream"),
 )
 _OF_CALL = (
     *("id", "generation", "model", "model_key", "upstream_model", "provider", "client_window"),
@@ -60,6 +60,7 @@ def lock_conversation(*, project_id: int, name: str) -> Conversation | None:
     found = _first(Conversation, _lock_statement(connection.vendor), [project_id, name])
     if found is not None:
         found.is_round_empty = bool(found.is_round_empty)  # SQLite has numbers only
+        found.newest_stream = _read(found.newest_stream)
     return found
 
 
@@ -167,7 +168,7 @@ def _call_statement(vendor: str) -> str:
     columns = ", ".join(map(quote, _OF_CALL))
     return (
         f"SELECT {columns} FROM {calls} WHERE project_id = %s AND conversation_id = %s"
-        " AND round_number = %s ORDER BY generation DESC LIMIT 1"
+        " AND round_number = %s AND generation IS NOT NULL ORDER BY generation DESC LIMIT 1"
     )
 
 

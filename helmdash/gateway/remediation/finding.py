@@ -7,6 +7,7 @@ from collections.abc import Callable
 from helmdash.core.calls.capture import Capture
 from helmdash.core.conversations import fingerprints
 from helmdash.core.conversations.fingerprints import ChainLinks
+from helmdash.core.conversations.repeated_streams import StreamRequest, mark_of
 from helmdash.gateway import message_digest
 from helmdash.gateway.exchange import Exchange
 from helmdash.operations.recording.inference import find_conversation
@@ -18,6 +19,21 @@ def links_of(exchange: Exchange) -> fingerprints.ChainLinks:
     return fingerprints.links_of(
         message_digest.turns_of(exchange.request.messages),
         reply=None,
+        is_retry=exchange.options.is_retry,
+    )
+
+
+def stream_of(exchange: Exchange, links: ChainLinks | None) -> StreamRequest | None:
+    """The request, where it asks for a stream: it may be one that broke off. None: it does not.
+
+    links: its traces, where they are known already.
+    """
+    if exchange.request is None or not exchange.request.stream:
+        return None
+    caller = exchange.key_context.caller.name
+    return StreamRequest(
+        mark=lambda: mark_of(links or links_of(exchange), model=exchange.model, caller=caller),
+        started_at=exchange.started_at,
         is_retry=exchange.options.is_retry,
     )
 

@@ -10,7 +10,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.care.restarts import Beginning, prompt_of
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.histories.history import History
-from helmdash.gateway.remediation.finding import unnamed_conversation
+from helmdash.gateway.remediation.finding import stream_of, unnamed_conversation
 from helmdash.gateway.remediation.lengths import limit_tokens
 from helmdash.gateway.remediation.writing import written
 from helmdash.gateway.remediation_state import CLEAR, GUIDE, NONE, RemediationState
@@ -54,6 +54,7 @@ def resting_step(
         model=exchange.budget_model or exchange.model,
         sent_bytes=lambda restart: _text_bytes(exchange, client, state.history, restart),
         waiting=waiting,
+        stream=stream_of(exchange, state.links),
     )
     if found is None:
         return None
@@ -91,6 +92,7 @@ def next_step(exchange: Exchange, client: ClientFormat, state: RemediationState)
             or newest.tokens_of(_text_bytes(exchange, client, history, restart) + size)
             <= limit_tokens(exchange)
         ),
+        stream=stream_of(exchange, state.links),
         now=datetime.now(UTC),
     )
     beginning = history.beginning(done.restart)

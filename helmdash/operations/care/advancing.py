@@ -14,6 +14,7 @@ from datetime import datetime
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.care import remediation
 from helmdash.core.care.remediation import CareAction, Decision
+from helmdash.core.conversations.repeated_streams import NewestStream, StreamRequest, is_again
 from helmdash.core.rules import CARE_RULES
 from helmdash.operations.care import pending_prompts
 from helmdash.operations.care.clearing import (
@@ -53,6 +54,7 @@ class _Request:
     client: ClientHistory | None
     sent_bytes: SentBytes | None
     fits: Fits | None
+    stream: StreamRequest | None
     rules: BudgetTable
     now: datetime
 
@@ -68,6 +70,7 @@ def advance(
     client: ClientHistory | None = None,
     sent_bytes: SentBytes | None = None,
     fits: Fits | None = None,
+    stream: StreamRequest | None = None,
     now: datetime,
 ) -> Advanced:
     """Say what to do before a generation starts; each generation is counted once.
@@ -78,8 +81,10 @@ def advance(
     budget goes by; the budget of now is what counts. client: the history of a gateway's client.
     sent_bytes: gives the size of the request about to be sent, without images; one that is far
     smaller than what was refused as too long is not cleared for that. fits: tells whether a text
-    has room in it; a guidance that has none does not count as given. A conversation nobody knows
-    is in round 1 and needs nothing. Raises CareProblem for a generation that cannot be the next.
+    has room in it; a guidance that has none does not count as given. stream: the request, where it
+    asks for one: asked for again, it gets the answer of the newest generation. A conversation
+    nobody knows is in round 1 and needs nothing. Raises CareProblem for a generation that cannot be
+    the next.
     """
     request = _Request(
         project=project,
@@ -91,6 +96,7 @@ def advance(
         client=client,
         sent_bytes=sent_bytes,
         fits=fits,
+        stream=stream,
         rules=budgets.table(project_id=project.id).for_conversation(conversation),
         now=now,
     )
@@ -135,13 +141,21 @@ def _advance(request: _Request) -> Advanced:
         generation = request.generation or 1
         _keep_text(request, generation, recorded)
         return _nothing(generation, 1, "No call of this conversation is known yet.")
-    generation = request.generation or locked.next_generation
+    again = _attempted(request, locked)
+    generation = request.generation or again or locked.next_generation
     if request.client is not None:
         anchor(locked, request.client)
     pending_prompts.forget_answered(locked.row, first=locked.first_waiting)
     _keep_text(request, generation, recorded)
     if generation <= locked.state.generation:
         return _repeat(request, locked, generation)
+    if again is not None:
+        # Nothing was due before its first attempt, for that a look was enough.
+        reason = f"Generation {generation} is asked for once more."
+        restart = _restart(request, locked)
+        return _nothing(
+            generation, locked.row.round_number, reason, is_repeat=True, restart=restart
+        )
     reading = read(
         locked, request.rules, model=request.model, sent_bytes=_sent_bytes(request, locked)
     )
@@ -162,6 +176,18 @@ def _advance(request: _Request) -> Advanced:
         text = ""
     locked.save(state, cadence=reading.budget.caution_cadence, recorded=recorded)
     return _give(request, locked, reading, decision, generation, text)
+
+
+def _attempted(request: _Request, locked: LockedConversation) -> int | None:
+    """The generation that this request is another attempt at; None: it is a further one."""
+    if request.stream is None or request.generation is not None:
+        return None
+    recorded = locked.row.generation
+    newest = NewestStream.from_json(locked.row.newest_stream)
+    if not is_again(newest, request.stream, generation=recorded):
+        return None
+    # A caller that numbers its own has decided it under its own number.
+    return max(recorded, locked.state.generation)
 
 
 def _has_room(request: _Request, locked: LockedConversation, reading: Reading, text: str) -> bool:

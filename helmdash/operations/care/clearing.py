@@ -157,7 +157,9 @@ def start_over(locked: LockedConversation, clearing: Clearing) -> str:
     )
     locked.restart, locked.has_inserts = restart, False
     # One that is tried again was told something that was never sent.
-    told = clearing.asked_by or clearing.generation or max(decided, row.generation) + 1
+    # One that is recorded was sent: a stream that is asked for again begins the next one.
+    unsent = clearing.generation if (clearing.generation or 0) > row.generation else None
+    told = clearing.asked_by or unsent or max(decided, row.generation) + 1
     _tell(row, clearing, generation=told)
     _leave_level(row, late_until=late_until, now=now)
     locked.state, locked.recorded = fresh, row.generation

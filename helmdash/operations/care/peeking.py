@@ -17,6 +17,12 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.usage import normalise_usage
 from helmdash.core.care.remediation import CareState, is_close
+from helmdash.core.conversations.repeated_streams import (
+    NewestStream,
+    StreamRequest,
+    is_again,
+    mark_of,
+)
 from helmdash.operations.care.values import Newest, Restart, SentBytes
 from helmdash.records.glances import Glance, find_glance
 from helmdash.records.secrets import unseal
@@ -40,12 +46,14 @@ def peek(
     model: str | None = None,
     sent_bytes: SentBytes | None = None,
     waiting: Sequence[Capture] = (),
+    stream: StreamRequest | None = None,
 ) -> NothingDue | None:
     """Tell how a conversation goes on where nothing is due; None: that takes a step to find out.
 
     budget: of the model about to be asked. waiting: calls that may be this conversation's and are
     not stored yet, oldest first; they count as readings of it. model, sent_bytes: as for `advance`;
-    a request that comes close to a line by itself takes a step. One query, or none.
+    a request that comes close to a line by itself takes a step. stream: the request, where it asks
+    for one: asked for again, it is the newest generation once more. One query, or none.
     """
     if any(_is_telling(capture, budget) for capture in waiting):
         return None
@@ -64,10 +72,26 @@ def peek(
             return None
     return NothingDue(
         round_number=found.round_number,
-        generation=found.generation + len(own) + 1,
+        generation=_next_generation(found, own, stream),
         restart=restart,
         newest=newest,
     )
+
+
+def _next_generation(found: Glance, own: Sequence[Capture], stream: StreamRequest | None) -> int:
+    """The one about to start: an attempt at the newest one is no further generation."""
+    stored = NewestStream.from_json(found.newest_stream)
+    first = _stream_of(own[0]) if own else stream
+    is_repeat = first is not None and is_again(stored, first, generation=found.generation)
+    return found.generation + len(own) + 1 - is_repeat
+
+
+def _stream_of(capture: Capture) -> StreamRequest | None:
+    links = capture.links
+    if links is None or not links.is_stream or capture.started_at is None:
+        return None
+    mark = mark_of(links, model=capture.model, caller=capture.caller or "")
+    return StreamRequest(mark=lambda: mark, started_at=capture.started_at, is_retry=links.is_retry)
 
 
 def _is_telling(capture: Capture, budget: EffectiveBudget) -> bool:
