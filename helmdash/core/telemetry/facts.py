@@ -6,7 +6,7 @@ Langfuse, the AI SDK, LangSmith, MLflow, pydantic-ai and the agents' own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -128,6 +128,19 @@ def placed(session: str | None, agent: str | None = None) -> Place:
     return Place(conversation=name, parent=own if name != own else None)
 
 
+def word_in(told: Attributes, names: Iterable[str], most: int) -> str | None:
+    """The first of these that is told, as one line; MLflow writes each value as JSON, a text with
+    its quotes.
+
+    >>> word_in({"mlflow.llm.model": '"gpt-4o"'}, MODEL, 255)
+    'gpt-4o'
+    """
+    value = first_present(told, names)
+    if isinstance(value, str) and value.startswith('"'):
+        value = parsed(value)
+    return word_of(value, most)
+
+
 def provider_of(told: Attributes) -> str | None:
     """Who runs the model, in a word of ours where there is one.
 
@@ -136,7 +149,7 @@ def provider_of(told: Attributes) -> str | None:
     >>> provider_of({"ai.model.provider": "openai.chat"})
     'openai'
     """
-    name = (word_of(first_present(told, PROVIDER), 64) or "").lower()
+    name = (word_in(told, PROVIDER, 64) or "").lower()
     for beginning, ours in _PROVIDERS:
         if name.startswith(beginning):
             return ours

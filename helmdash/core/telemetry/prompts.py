@@ -280,7 +280,9 @@ def _of_langfuse(details: Mapping[str, object]) -> Counts:
     ]
     read = sum(count for name, count in inputs.items() if _is_read(name))
     written = sum(count for name, count in inputs.items() if _is_written(name))
-    if inputs:
+    # What the provider said of the whole prompt may have a bucket of the cache beside it.
+    is_raw = first_count(details, _WHOLE_PROMPT) is not None
+    if inputs and not (is_raw and all(map(_is_of_cache, inputs))):
         return Counts(
             prompt=sum(inputs.values()),
             completion=sum(outputs) if outputs else None,
@@ -292,9 +294,12 @@ def _of_langfuse(details: Mapping[str, object]) -> Counts:
     # What the provider said, handed on as it came.
     inside = mapping_of(details.get("prompt_tokens_details"))
     told = _Told(
-        prompt=first_count(details, ("prompt_tokens", "promptTokens", "prompt_token_count")),
+        prompt=first_count(details, _WHOLE_PROMPT),
         read=first_count(inside, ("cached_tokens",))
-        or first_count(details, ("cached_content_token_count",)),
+        or first_count(details, ("cached_content_token_count",))
+        or read
+        or None,
+        written=written or None,
         completion=first_count(
             details, ("completion_tokens", "completionTokens", "candidates_token_count")
         ),
@@ -302,6 +307,13 @@ def _of_langfuse(details: Mapping[str, object]) -> Counts:
         dialect="langfuse_raw",
     )
     return _settled(told)
+
+
+_WHOLE_PROMPT = ("prompt_tokens", "promptTokens", "prompt_token_count")
+
+
+def _is_of_cache(name: str) -> bool:
+    return _is_read(name) or _is_written(name)
 
 
 def _is_read(name: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from helmdash.core.budgets.model_names import split_window
 from helmdash.core.calls.capture import Capture, SentSizes, Status
 from helmdash.core.calls.routes import CallRoute
 from helmdash.core.telemetry.claude import claude_place
@@ -28,6 +29,7 @@ from helmdash.core.telemetry.facts import (
     provider_of,
     status_of,
     whole_ms,
+    word_in,
 )
 from helmdash.core.telemetry.prompts import counts_of, is_claude_code
 from helmdash.core.telemetry.values import (
@@ -55,6 +57,7 @@ _TEXTS = (
 # Ids of replies, and before what the gateway notes them (ADR 45).
 _REPLIES = (("msg_", "anthropic"), ("resp_", "codex"))
 _NAME_CHARS = 100
+_AGENTS_RUN = "invoke_agent"
 # As an instrumentor's own limit of an attribute may be lower, this is only what is looked at.
 _MESSAGE_CHARS = 2000
 _SECONDS_OF_FIRST = (
@@ -117,13 +120,16 @@ def capture_of(
     name, also_known = _names(span)
     client, version = client_of_source(span.source, told)
     status, code, http_status = _outcome(span)
-    model = word_of(first_present(told, MODEL), 255)
-    answered_by = word_of(first_present(told, UPSTREAM_MODEL), 255)
+    model, window = word_in(told, MODEL, 255), None
+    answered_by = word_in(told, UPSTREAM_MODEL, 255)
+    if model is not None and _is_claude(span):
+        model, window = split_window(model)
     return Capture(
         id=name,
         also_known=also_known,
         inside=_inside(span, above),
         model=model or answered_by or "unknown",
+        client_window=window,
         upstream_model=answered_by,
         provider=provider,
         conversation=place.conversation,
@@ -157,16 +163,27 @@ def _place(span: Span, above: Sequence[Span]) -> Place:
     told = span.attributes
     session = _nearest(CONVERSATION, [told, *(each.attributes for each in above)])
     if session is None:
-        session = word_of(first_present(span.source.resource, CONVERSATION), 1024)
+        session = word_in(span.source.resource, CONVERSATION, 1024)
     if _is_claude(span):
         return claude_place(told, session)
-    agent = word_of(first_present(told, AGENT), AGENT_CHARS)
+    agent = word_in(told, AGENT, AGENT_CHARS) or _agent_around(above)
     return placed(session, agent)
+
+
+def _agent_around(above: Sequence[Span]) -> str | None:
+    """The sub-agent whose run a call lies in: the nearest agent's, where that lies in another's
+    run. Of the outermost the calls are the session's own, and come before its span, which has not
+    ended."""
+    runs = [each for each in above if each.attributes.get("gen_ai.operation.name") == _AGENTS_RUN]
+    if len(runs) < 2:
+        return None
+    named = word_in(runs[0].attributes, AGENT, AGENT_CHARS)
+    return named or word_of(runs[0].name.removeprefix(_AGENTS_RUN), AGENT_CHARS)
 
 
 def _nearest(names: Iterable[str], places: Iterable[Attributes]) -> str | None:
     for place in places:
-        found = word_of(first_present(place, names), 1024)
+        found = word_in(place, names, 1024)
         if found is not None:
             return found
     return None

@@ -264,6 +264,23 @@ SPANS: dict[str, Sample] = {
         1000,
         "langsmith",
     ),
+    "langfuse, a whole prompt with the cache beside its details": Sample(
+        "langfuse-sdk",
+        "llm",
+        {
+            "langfuse.observation.type": "generation",
+            "langfuse.observation.usage_details": json.dumps(
+                {
+                    "prompt_tokens": 1000,
+                    "completion_tokens": 50,
+                    "total_tokens": 1050,
+                    "cache_read_input_tokens": 800,
+                }
+            ),
+        },
+        1000,
+        "langfuse_raw:taken_as_inside",
+    ),
     "mlflow": Sample(
         "mlflow",
         "ChatModel",

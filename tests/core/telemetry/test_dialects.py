@@ -183,6 +183,36 @@ def test_a_session_stands_on_the_span_above_it_or_on_the_resource() -> None:
     assert (agent.conversation, agent.parent) == ("s:a=20b", "s")
 
 
+def test_calls_of_an_agent_that_another_one_runs_are_a_sub_agents() -> None:
+    run = {"gen_ai.operation.name": "invoke_agent"}
+    root = _span({**run, "gen_ai.agent.name": "main", "session.id": "s"})
+    tool = _span({"gen_ai.operation.name": "execute_tool"})
+    named, nameless = _span({**run, "gen_ai.agent.id": "a1"}), _span(run, name="invoke_agent Ada")
+    call = _span({"gen_ai.operation.name": "chat"})
+
+    for above, place in (
+        ([root], ("s", None)),
+        ([tool, root], ("s", None)),
+        ([named, tool, root], ("s:a1", "s")),
+        ([nameless, tool, root], ("s:Ada", "s")),
+    ):
+        capture = capture_of(call, above)
+        assert (capture.conversation, capture.parent) == place
+
+
+def test_texts_that_are_written_as_json_have_no_quotes() -> None:
+    told = {
+        "mlflow.spanType": '"LLM"',
+        "mlflow.llm.model": '"gpt-4o"',
+        "mlflow.llm.provider": '"openai"',
+        "mlflow.trace.session": '"s"',
+    }
+
+    capture = capture_of(_span(told))
+
+    assert (capture.model, capture.provider, capture.conversation) == ("gpt-4o", "openai", "s")
+
+
 def test_the_same_call_has_one_id_in_log_and_span() -> None:
     told = {"session.id": "s", "request_id": "call_9", "model": "claude-opus-4-8[1m]"}
     source = Exporter("com.anthropic.claude_code.events")
@@ -193,7 +223,9 @@ def test_the_same_call_has_one_id_in_log_and_span() -> None:
 
     assert log is not None
     assert log.id == span.id == "anthropic:call_9"
-    assert (log.model, log.client_window, log.status) == ("claude-opus-4-8", 1_000_000, "error")
+    assert log.status == "error"
+    for told_by in (log, span):
+        assert (told_by.model, told_by.client_window) == ("claude-opus-4-8", 1_000_000)
 
 
 def test_claude_code_is_known_by_its_service_too() -> None:
