@@ -41,6 +41,21 @@ WAYS = {
         prompt(HEALTHY, context="77aa"),
         prompt(HEALTHY, context="77aa"),
     ],
+    # Claude Code: its transcript counts, and what comes by the gateway afterwards has a mark.
+    "by other names": [
+        prompt(CAUTION, context="1"),
+        prompt(CRITICAL, context="77aa"),
+        side(CRITICAL, context="77aa"),
+        prompt(HEALTHY, context="77bb"),
+        prompt(HEALTHY, context="2"),
+    ],
+    "by other names at once": [
+        prompt(CAUTION, context="1"),
+        prompt(CRITICAL, context="1"),
+        side(CRITICAL, context="77aa"),
+        prompt(HEALTHY, context="77bb"),
+        prompt(HEALTHY, context="77bb"),
+    ],
     # opencode: it asks for a summary, and the next prompt is smaller.
     "by what it asked": [
         prompt(CAUTION),

@@ -1,10 +1,11 @@
-"""When a client has compacted its history by itself: rule "context-1".
+"""When a client has compacted its history by itself: rule "context-2".
 
 A client that says how its context is called (core.agents) says it exactly: another
 name, another context. A number only rises; back to the first one means that a person went back to
-before the compaction, which is no new round. Of a client that names none, a compaction is taken to
-have happened when it asked for one beside the conversation, and its next prompt has lost a part of
-its size: asking alone does not show that the client used what it got.
+before the compaction, which is no new round. Of a client that names none, or by another door in
+other words, a compaction is taken to have happened when it asked for one beside the conversation,
+and its next prompt has lost a part of its size: asking alone does not show that the client used
+what it got.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from helmdash.core.agents.values import FIRST_CONTEXT
 from helmdash.core.conversations.chains import Placing, Size, is_fresh_start
 
-CONTEXT_VERSION = "context-1"
+CONTEXT_VERSION = "context-2"
 # How a call's row says that its client compacted the history before it.
 COMPACTED = f"{CONTEXT_VERSION} {Placing.COMPACTION}"
 
@@ -33,7 +34,7 @@ def is_compacted(
     tokens of the newest prompt and of this one; None: not reported. has_asked: whether the client
     has asked for a compaction since its newest call, and got it; asked only where it decides.
     """
-    if known is not None and told is not None:
+    if known is not None and told is not None and are_alike(known, told):
         return is_later(known, told)
     if before is None or now is None or not is_fresh_start(Size(tokens=before), Size(tokens=now)):
         return False
@@ -43,13 +44,17 @@ def is_compacted(
 def is_later(known: str, told: str) -> bool:
     """Whether a context came after another one, by their names.
 
-    A number says nothing of a mark: a gateway names a context of Claude Code by its summary, its
-    transcript by counting, and one compaction is one round by however many doors it is told.
+    A number says nothing of a mark.
     """
-    if told in (known, FIRST_CONTEXT):
+    if told in (known, FIRST_CONTEXT) or not are_alike(known, told):
         return False
-    if known == FIRST_CONTEXT:
-        return True
-    if known.isdecimal() and told.isdecimal():
-        return int(told) > int(known)
-    return not (known.isdecimal() or told.isdecimal())
+    return known == FIRST_CONTEXT or not told.isdecimal() or int(told) > int(known)
+
+
+def are_alike(known: str, told: str) -> bool:
+    """Whether one door may have named both contexts: by numbers, or by marks.
+
+    A gateway names a context of Claude Code by its summary, its transcript by counting, and one
+    compaction is one round by however many doors it is told.
+    """
+    return FIRST_CONTEXT in (known, told) or known.isdecimal() == told.isdecimal()

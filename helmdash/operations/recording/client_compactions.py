@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from django.db.models import Q
 
-from helmdash.core.agents.contexts import is_compacted, is_later
+from helmdash.core.agents.contexts import are_alike, is_compacted, is_later
 from helmdash.core.agents.side_requests import COMPACTION
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.conversations.chains import Placing
@@ -46,7 +46,10 @@ class ClientCompactions:
                 has_asked=lambda: self._has_asked(row),
             )
         )
-        if told is not None and (row.context is None or is_later(row.context, told)):
+        known = row.context
+        if told is not None and (
+            known is None or is_later(known, told) or not are_alike(known, told)
+        ):
             row.context = told
         self._asked[row.id] = False
         return OPENED_BY if is_opening else ""
