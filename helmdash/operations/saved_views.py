@@ -9,7 +9,8 @@ from django.db.models import Q
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations.database.transactions import write
 from helmdash.records import audit
-from helmdash.records.models import FirstView, Project, SavedView
+from helmdash.records.locking import lock_project
+from helmdash.records.models import FirstView, SavedView
 from helmdash.records.models.saved_views import VIEW_ADDRESS_CHARS, VIEW_LISTS, VIEW_NAME_CHARS
 
 # Of one list: more are no tabs any more.
@@ -50,7 +51,7 @@ def save_view(
     whose = None if is_shared else user_id
 
     def work() -> int:
-        Project.objects.select_for_update().get(pk=project_id)
+        lock_project(project_id)
         rows = SavedView.objects.filter(_owned(whose), project_id=project_id, noun=noun)
         row = rows.filter(name=name).first()
         before = row.address if row else None

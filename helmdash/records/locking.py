@@ -15,6 +15,18 @@ from typing import Any
 import orjson
 from django.db import connection, models
 
+from helmdash.records.models import Project
+
+
+def lock_project(project_id: int) -> None:
+    """Let nobody else count rows of the project by this function, and add to them, until this
+    transaction ends: without it two who meet on PostgreSQL both find room for one more.
+
+    Others go on recording into the project: their rows refer to its number, which stays.
+    """
+    rows = Project.objects.select_for_update(no_key=True).filter(pk=project_id)
+    list(rows.values_list("pk"))
+
 
 def lock_rows(
     model: type[models.Model],

@@ -16,6 +16,7 @@ from helmdash.core.access.permissions import (
     require,
     require_grantable,
 )
+from helmdash.operations.database.transactions import write
 from helmdash.queries.access import SCOPES, Caller
 from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import ApiKey, Project
@@ -64,7 +65,8 @@ def create_key(
         raise AccessError(
             f"scopes: {', '.join(unknown) or 'none given'}; known scopes are {', '.join(SCOPES)}"
         )
-    with transaction.atomic():
+
+    def work() -> str:
         owner = Project.objects.filter(**({"slug": project} if project else {"is_default": True}))
         row = owner.first()
         if row is None:
@@ -79,7 +81,10 @@ def create_key(
             raise AccessError("key: this key exists already")
         new.save(force_insert=True)
         note_row(actor=actor, row=new, before=None)
-    return NewKey(name=name, secret=key, scopes=tuple(scopes))
+        return key
+
+    # Anew where somebody made a key of this name meanwhile: it is found then.
+    return NewKey(name=name, secret=write(work), scopes=tuple(scopes))
 
 
 def prefix_of(*, secret: str) -> str:

@@ -29,6 +29,7 @@ from helmdash.operations.alerts.looking import store_messages
 from helmdash.operations.database.transactions import write
 from helmdash.queries.alerts.rules import known_zone
 from helmdash.records import audit
+from helmdash.records.locking import lock_project
 from helmdash.records.models import AlertChannel, AlertRule
 from helmdash.records.secrets import seal, unseal
 
@@ -234,6 +235,7 @@ def _row(model: Any, project_id: int, pk: int | None, *, most: int) -> Any:
     """The row to change, locked, or a new one. Raises AlertProblem."""
     rows = model.objects.filter(project_id=project_id)
     if pk is None:
+        lock_project(project_id)
         if rows.count() >= most:
             raise AlertProblem(name=f"a project has {most} at most: delete one first")
         return model(project_id=project_id)

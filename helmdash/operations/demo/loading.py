@@ -6,10 +6,12 @@ a few minutes old whenever they are loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from helmdash.core.access.permissions import SHELL, Actor, Right, require
 from helmdash.operations.demo.care import load_care
@@ -46,6 +48,31 @@ from helmdash.records.revisions import add_revision
 
 DEMO_SLUG = "demo"
 _CALLER = "demo"
+_changing = threading.Lock()
+
+
+class DemoBusy(Exception):
+    """Somebody else loads or removes the demo data at this moment."""
+
+    def __init__(self) -> None:
+        super().__init__("Somebody else loads or removes the demo data just now; look again soon.")
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Let one at a time load or remove. Raises DemoBusy.
+
+    In this process others are turned away before they touch anything; of several processes, those
+    whose project is made or deleted by another meanwhile: the database says so.
+    """
+    if not _changing.acquire(blocking=False):
+        raise DemoBusy
+    try:
+        yield
+    except (IntegrityError, Project.DoesNotExist):
+        raise DemoBusy from None
+    finally:
+        _changing.release()
 
 
 def load_demo(
@@ -54,10 +81,15 @@ def load_demo(
     """Load the demo project afresh, with times up to `now`. Gives the number of calls.
 
     progress: hears what is done next. Broken off, it leaves a part; loading again begins anew.
-    Raises Forbidden: it takes superusers and owners of the default project.
+    Raises Forbidden (it takes superusers and owners of the default project) and DemoBusy.
     """
+    with _alone():
+        return _load(actor, now, progress)
+
+
+def _load(actor: Actor, now: datetime, progress: Callable[[str], None]) -> int:
     progress("removing what there was")
-    remove_demo(actor=actor)
+    _remove(actor)
     _note(actor, "loaded")
     row = Project.objects.create(
         slug=DEMO_SLUG,
@@ -99,8 +131,13 @@ def load_demo(
 def remove_demo(*, actor: Actor) -> bool:
     """Delete the demo project with everything in it. False when there was none.
 
-    Raises Forbidden, as `load_demo` does.
+    Raises Forbidden and DemoBusy, as `load_demo` does.
     """
+    with _alone():
+        return _remove(actor)
+
+
+def _remove(actor: Actor) -> bool:
     default = Project.objects.filter(is_default=True).values_list("pk", flat=True).first()
     require(actor, Right.MANAGE_DEMO, project_id=default)
     with transaction.atomic():

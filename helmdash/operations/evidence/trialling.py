@@ -24,6 +24,7 @@ from helmdash.queries.evidence.suggestions import SuggestionView, view_of
 from helmdash.queries.evidence.trials import ArmResult
 from helmdash.queries.line_edits import own_row
 from helmdash.records import audit
+from helmdash.records.locking import lock_project
 from helmdash.records.models import Suggestion, Trial, TrialCall
 
 DEFAULT_SHARE: Final = 0.2
@@ -101,6 +102,7 @@ def _begin(
     until: datetime | None,
     now: datetime,
 ) -> SuggestionView:
+    lock_project(project_id)
     suggestion = lock_undecided(project_id, suggestion_id)
     _require_sound(suggestion)
     running = trials.running(project_id=project_id)

@@ -20,6 +20,7 @@ from helmdash.operations.ids import new_id
 from helmdash.queries.budgets import budgets
 from helmdash.queries.whatif.what_ifs import WhatIfView, find
 from helmdash.records import audit
+from helmdash.records.locking import lock_project
 from helmdash.records.models import WhatIf
 
 # Each may take minutes, and they are run one after the other.
@@ -118,6 +119,7 @@ def apply(*, actor: Actor, project_id: int, name: str, now: datetime) -> WhatIfV
 
 
 def _keep(row: WhatIf, actor: Actor) -> None:
+    lock_project(row.project_id)
     own = WhatIf.objects.filter(project_id=row.project_id)
     if own.filter(state__in=UNDER_WAY).count() >= MOST_WAITING:
         raise WhatIfConflict(

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
-from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
+from django.contrib import messages
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotModified,
+    HttpResponseRedirect,
+)
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import parse_etags, urlencode
@@ -14,7 +20,7 @@ from django.views.decorators.http import require_safe
 
 from helmdash.core.access.permissions import Right
 from helmdash.operations.access import keys
-from helmdash.operations.access.keys import NewKey
+from helmdash.operations.access.keys import AccessError, NewKey
 from helmdash.pages import scope
 from helmdash.pages.guards import post_only, takes
 from helmdash.pages.offered import model_problem, offered_models, usable_upstreams
@@ -50,12 +56,16 @@ def make_key(request: PageRequest) -> HttpResponse:
     """Make a key for one client and fill it in; the answer is the only page that ever shows it."""
     scoped = scope.read(request)
     agent = find_agent(request.POST.get("client", "")) or AGENTS[0]
-    made = keys.create_key(
-        actor=scoped.actor,
-        name=f"{agent.name} {timezone.now():%Y-%m-%d %H:%M:%S.%f}"[:-4],
-        scopes=_SCOPES,
-        project=scoped.project.slug,
-    )
+    try:
+        made = keys.create_key(
+            actor=scoped.actor,
+            name=f"{agent.name} {timezone.now():%Y-%m-%d %H:%M:%S.%f}"[:-4],
+            scopes=_SCOPES,
+            project=scoped.project.slug,
+        )
+    except AccessError as error:
+        messages.error(request, str(error))
+        return HttpResponseRedirect(f"{request.page}?{urlencode({'client': agent.id})}")
     response = _show(request, made=made)
     response["Cache-Control"] = "no-store"
     return response

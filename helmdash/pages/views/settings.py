@@ -67,7 +67,11 @@ def revoke_key(request: PageRequest) -> HttpResponse:
 @require_POST
 def load_demo(request: PageRequest) -> HttpResponse:
     """Load the demo data anew and lead to its project."""
-    loading.load_demo(actor=scope.current_actor(request), now=timezone.now())
+    try:
+        loading.load_demo(actor=scope.current_actor(request), now=timezone.now())
+    except loading.DemoBusy as error:
+        messages.error(request, str(error))
+        return HttpResponseRedirect(reverse("settings"))
     scope.lead_to(request, loading.DEMO_SLUG)
     return HttpResponseRedirect(reverse("overview"))
 
@@ -75,7 +79,11 @@ def load_demo(request: PageRequest) -> HttpResponse:
 @require_POST
 def remove_demo(request: PageRequest) -> HttpResponse:
     """Remove the demo project with all it holds; real data is not touched."""
-    is_removed = loading.remove_demo(actor=scope.current_actor(request))
+    try:
+        is_removed = loading.remove_demo(actor=scope.current_actor(request))
+    except loading.DemoBusy as error:
+        messages.error(request, str(error))
+        return HttpResponseRedirect(reverse("settings"))
     scope.forget(request)
     messages.success(
         request, "The demo data is removed." if is_removed else "There was no demo data to remove."

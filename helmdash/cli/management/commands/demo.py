@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
@@ -20,7 +20,13 @@ class Command(BaseCommand):
         parser.add_argument("action", choices=["load", "remove"])
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["action"] == "load":
+        try:
+            self._change(options["action"])
+        except loading.DemoBusy as error:
+            raise CommandError(str(error)) from None
+
+    def _change(self, action: str) -> None:
+        if action == "load":
             with progress_line() as show:
                 count = loading.load_demo(actor=SHELL, now=timezone.now(), progress=show)
             self.stdout.write(f"Loaded {count} demo calls into the project “Demo”.")
