@@ -141,6 +141,8 @@ class CallView:
     placed_by: str | None
     started_at: datetime
     recorded_at: datetime
+    # A stream that was asked for again: a later attempt has its generation.
+    is_asked_again: Annotated[bool, HIDDEN] = False
 
 
 @answer("ContextEdit")
@@ -370,6 +372,7 @@ def view(row: Call) -> CallView:
         placed_by=row.placed_by or None,
         started_at=row.started_at,
         recorded_at=row.recorded_at,
+        is_asked_again=row.attempt_of is not None,
     )
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from datetime import timedelta
 from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from helmdash.core.conversations.fingerprints import ChatTurn, links_of
 from helmdash.core.text.tokens import compact_json
 from helmdash.queries.access import ProjectInfo
-from tests.factories import make_capture, record
+from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults
 
 LIMITED = {
@@ -41,6 +44,31 @@ def test_all_attempts_are_counted_and_told_in_a_table(owner: Client, project: Pr
     assert "1 0 1,412 HTTP 429 1,000 Rate limit <reached>." in text
     assert "2 2,413 300 HTTP 200 – did not wait – no message" in text
     assert "<pre" not in html
+
+
+def test_an_earlier_attempt_at_a_stream_leads_to_the_latest(
+    owner: Client, project: ProjectInfo
+) -> None:
+    told = links_of([ChatTurn(role="user", text="Do it.")], reply=None, is_retry=False)
+    links = replace(told, is_stream=True)
+    for number, status in enumerate(("error", "success")):
+        at = NOW + timedelta(seconds=10 * number)
+        record(
+            make_capture(id=f"try-{number}", links=links, status=status, started_at=at),
+            project=project,
+        )
+
+    pages = [
+        client_page.content.decode()
+        for client_page in map(
+            owner.get, ("/calls/try-0/", "/calls/try-1/", "/conversations/talk/", "/calls/")
+        )
+    ]
+
+    assert [faults(html) for html in pages] == [[]] * 4
+    assert [html.count("asked for again") for html in pages] == [1, 0, 2, 1]
+    assert '"/generations/1/talk/' in pages[0]
+    assert owner.get("/generations/1/talk/")["Location"].startswith("/calls/try-1/")
 
 
 # what is told of the try, its result, whether it stands out as a failure

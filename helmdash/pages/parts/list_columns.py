@@ -109,6 +109,7 @@ LIST_COLUMNS: Final[Mapping[str, ListColumns]] = {
             ListColumn("latest", "Latest", ("latest_at",)),
             ListColumn("rounds", "Rounds", ("counts.rounds",), Shape.COUNT),
             ListColumn("side", "Side calls", ("counts.side_calls",), Shape.COUNT),
+            ListColumn("again", "Earlier attempts", ("counts.earlier_attempts",), Shape.COUNT),
             ListColumn("client", "Client", ("client.name",), Shape.TEXT),
             ListColumn("window", "Client window", ("client_window",), Shape.COUNT),
             ListColumn("known", "Known level", ("known_level",), Shape.TEXT),

@@ -31,7 +31,13 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *("client.version", "client_window", "round", "generation", "health.level"),
         *("health.reason", "health.prompt_tokens", "health.limit_tokens"),
         *("health.limit_source", "known_level", "attention", "counts.calls"),
-        *("counts.side_calls", "counts.rounds", "counts.failures", "counts.trims"),
+        *(
+            "counts.side_calls",
+            "counts.earlier_attempts",
+            "counts.rounds",
+            "counts.failures",
+            "counts.trims",
+        ),
     ),
     "plans": (
         *("id", "at", "kind", "intent", "intent_sha", "model", "prompt_variant", "complexity"),
