@@ -128,7 +128,7 @@ def standing(health: Health) -> SafeString:
 @register.simple_tag
 def light(item: ConversationView | NeedsAttention) -> SafeString:
     """What a conversation's row says first: that it fails, unless its level is as bad; then the
-    level. A green word in front of calls that fail would hide them (issue 13, item 1).
+    level. A green word in front of calls that fail would hide them.
     """
     if item.health.level is Level.CRITICAL or not any(
         each.reason in FAILING for each in item.attention
