@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Collection, Generator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.support.laws import try_few
 from tests.support.model import LocalModel, NoModel, find_weights, run_model
 from tests.support.postponed import postpone
 from tests.support.server import Served
-from tests.support.server import serve as start_server
+from tests.support.serving import Servers
 from tests.support.statements import function_of, read_list
 from tests.support.template import copy_tables, template_database
 
@@ -51,6 +52,7 @@ _ON_ONE_DATABASE = frozenset(
 )
 _WITH_DATABASE = {"db", "transactional_db", "serve"}
 _browser = SharedBrowser()
+_servers = Servers()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -87,6 +89,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
     if nothing and session.config.getoption("--second-database"):
         session.exitstatus = pytest.ExitCode.OK
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_servers)
 
 
 def pytest_report_header() -> str:
@@ -208,21 +214,13 @@ def same_as_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]
 
 
 @pytest.fixture(scope="session")
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Served]]:
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Served]:
     """A function that starts a HelmDash with fresh data; for tests that kill or configure it.
 
-    Keywords are environment variables of the server; first=True: nothing has been set up yet.
+    It ends with the fixture or the test that starts it. Keywords are environment variables of the
+    server; first=True: nothing has been set up yet.
     """
-    parent = tmp_path_factory.mktemp("servers")
-    started: list[Served] = []
-
-    def start(*, first: bool = False, **settings: str) -> Served:
-        started.append(start_server(parent, first=first, **settings))
-        return started[-1]
-
-    yield start
-    for each in started:
-        each.close()
+    return partial(_servers.start, tmp_path_factory.mktemp("servers"))
 
 
 @pytest.fixture(scope="session")
