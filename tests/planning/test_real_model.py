@@ -30,10 +30,11 @@ def api(serve: Callable[..., Served], local_model: LocalModel) -> Iterator[httpx
 
 @pytest.mark.parametrize("kind", ["plan", "route"])
 def test_whatever_the_model_says_ends_in_an_answer_or_a_cause(api: httpx.Client, kind: str) -> None:
-    # 135 million parameters seldom plan well. What counts is that nothing about it is silent.
+    # 135 million parameters seldom plan well. What counts is that nothing about it is silent: three
+    # attempts with 8, 16 and 32 tokens are cut off as 40, 80 and 160 were, in a third of the time.
     answer = api.post(
         f"/{kind}",
-        json={"user_intent": "Publish a blog post.", "catalog": CATALOG, "max_tokens": 40},
+        json={"user_intent": "Publish a blog post.", "catalog": CATALOG, "max_tokens": 8},
         timeout=150,
     )
 
