@@ -21,6 +21,7 @@ from tests.support.emptying import empty_instead_of_flushing
 from tests.support.laws import try_few
 from tests.support.model import LocalModel, NoModel, find_weights, run_model
 from tests.support.postponed import postpone
+from tests.support.reporting import send_what_matters
 from tests.support.server import Served
 from tests.support.serving import Servers
 from tests.support.statements import function_of, read_list
@@ -93,6 +94,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_servers)
+    send_what_matters(config)
 
 
 def pytest_report_header() -> str:
@@ -132,11 +134,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = wanted
     if not config.getoption("--whole-laws"):
         try_few(items)
-    # One worker has the model, which would take both cores on each; and one the browser.
     for item in items:
+        # One worker has the model, which would take both cores on each; and one the browser.
         for outside in ("browser", "model"):
             if item.get_closest_marker(outside):
                 item.add_marker(pytest.mark.xdist_group(outside))
+        # And one a server that tests share: each would start its own, and keep it to the end.
+        fixtures = item.fixturenames if isinstance(item, pytest.Function) else ()
+        if "serve" in fixtures and not item.get_closest_marker("xdist_group"):
+            name = item.path.parent.name if "world" in fixtures else "served"
+            item.add_marker(pytest.mark.xdist_group(name))
 
 
 def _tells_of_database(item: pytest.Item, elsewhere: Collection[str]) -> bool:
