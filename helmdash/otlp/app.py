@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
@@ -27,6 +27,7 @@ from helmdash.metrics import telemetry_records
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.recorder import Recorder, RecorderFull
 from helmdash.operations.recording.client_events import note_events
+from helmdash.operations.recording.lent_places import LentPlace, place_calls
 from helmdash.otlp.reading import Reading, read_export
 from helmdash.otlp.signals import (
     SIGNALS,
@@ -68,11 +69,18 @@ class OtlpApp:
     One for each process, used on one event loop.
     """
 
-    def __init__(self, *, recorder: Recorder, directory: Directory, bodies: Bodies) -> None:
+    def __init__(
+        self,
+        *,
+        recorder: Recorder,
+        directory: Directory,
+        bodies: Bodies,
+        surroundings: Surroundings | None = None,
+    ) -> None:
         self._recorder = recorder
         self._directory = directory
         self._bodies = bodies
-        self._surroundings = Surroundings()
+        self._surroundings = Surroundings() if surroundings is None else surroundings
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="otlp")
 
     def close(self) -> None:
@@ -133,8 +141,11 @@ class OtlpApp:
             else:
                 found = await self._read(signal, encoding, body, caller)
         await self._record(found.captures, caller)
+        if found.lent:
+            await self._in_thread(partial(_place_calls, found.lent, caller.project))
         if found.events:
-            refused = await self._note(found.events, caller)
+            # Told twice, it is kept once; how many were too many.
+            refused = await self._in_thread(partial(_note_events, found.events, caller.project))
             found = found.without_events(refused) if refused else found
         answer = success(signal, encoding, rejected=found.rejected, why=found.why)
         counts = _counts(found)
@@ -155,15 +166,14 @@ class OtlpApp:
         )
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    async def _note(self, events: Sequence[TimedEvent], caller: Caller) -> int:
-        """Keep what clients tell besides their calls; told twice, it is kept once. How many were
-        too many. Raises RecorderBusy."""
-        told = events, caller.project, datetime.now(UTC)
+    async def _in_thread(self, work: Callable[[datetime], int]) -> int:
+        """What a write that the recorder does not make has to say. Raises RecorderBusy."""
+        now = datetime.now(UTC)
         try:
             if self._recorder.is_started:
                 loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(self._threads, _note_in_thread, *told)
-            return await sync_to_async(_note_events)(*told)
+                return await loop.run_in_executor(self._threads, _with_connection, work, now)
+            return await sync_to_async(work)(now)
         except (OperationalError, InterfaceError):
             raise RecorderBusy("The database is unavailable.") from None
 
@@ -195,9 +205,13 @@ def _note_events(events: Sequence[TimedEvent], project: ProjectInfo, now: dateti
     return note_events(project=project, events=told)
 
 
-def _note_in_thread(events: Sequence[TimedEvent], project: ProjectInfo, now: datetime) -> int:
+def _place_calls(lent: Sequence[LentPlace], project: ProjectInfo, now: datetime) -> int:
+    return place_calls(project=project, lent=lent, now=now)
+
+
+def _with_connection(work: Callable[[datetime], int], now: datetime) -> int:
     with thread_connection():
-        return _note_events(events, project, now)
+        return work(now)
 
 
 def _decoded(headers: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:

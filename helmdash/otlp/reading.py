@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from helmdash.core.calls.capture import CLOCK_AHEAD, Capture
+from helmdash.core.telemetry.facts import placed
 from helmdash.core.telemetry.logs import TimedEvent, calls_of, events_of
-from helmdash.core.telemetry.nesting import Surroundings, innermost
-from helmdash.core.telemetry.spans import above_of, capture_of, is_call
+from helmdash.core.telemetry.nesting import Nameless, Surroundings, innermost
+from helmdash.core.telemetry.spans import above_of, agent_of, capture_of, is_call, session_of
+from helmdash.core.telemetry.values import Span
 from helmdash.operations.recording.client_events import MOST_EVENTS
+from helmdash.operations.recording.lent_places import LentPlace
 from helmdash.otlp import jsonbody
 from helmdash.otlp.export import Export
 from helmdash.otlp.signals import Encoding, Signal
@@ -18,9 +22,10 @@ from helmdash.otlp.signals import Encoding, Signal
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """The calls of one export, what else it tells of conversations, and how many records told of no
-    call. why: what was rejected."""
+    call. lent: where calls of earlier exports belong. why: what was rejected."""
 
     captures: tuple[Capture, ...]
+    lent: tuple[LentPlace, ...]
     events: tuple[TimedEvent, ...]
     others: int
     rejected: int
@@ -56,14 +61,16 @@ def read_export(
     told: the record is told of now. Its sender cannot mend it, and what it says of a call holds.
     """
     export = _decode(signal, encoding, body)
+    lent: list[LentPlace] = []
     if signal is Signal.TRACES:
-        captures = _of_spans(export, surroundings, project_id)
+        captures, lent = _of_spans(export, surroundings, project_id)
         all_records = len(export.spans)
     else:
         captures = calls_of(export.logs)
         all_records = len(export.logs) or export.points
     return Reading(
         captures=tuple(_timely(capture, now) for capture in captures),
+        lent=tuple(lent),
         events=tuple(events_of(export.logs)),
         others=all_records - len(captures),
         rejected=export.rejected,
@@ -85,8 +92,49 @@ def _decode(signal: Signal, encoding: Encoding, body: bytes) -> Export:
     return protobuf.decode(signal, body)
 
 
-def _of_spans(export: Export, surroundings: Surroundings, project_id: int) -> list[Capture]:
+def _of_spans(
+    export: Export, surroundings: Surroundings, project_id: int
+) -> tuple[list[Capture], list[LentPlace]]:
     known = {(span.trace_id, span.span_id): span for span in export.spans}
     calls = [span for span in known.values() if is_call(span)]
     kept = innermost(known.values(), calls, surroundings, project_id=project_id)
-    return [capture_of(span, above_of(span, known)) for span in kept]
+    lent = _lend(known, surroundings, project_id)
+    captures: list[Capture] = []
+    for span in kept:
+        above = above_of(span, known)
+        capture = capture_of(span, above)
+        captures.append(capture)
+        if capture.conversation is None and capture.id is not None:
+            nameless = Nameless(capture.id, agent_of(span, above))
+            _await_session([span, *above], [nameless], surroundings, project_id)
+    return captures, lent
+
+
+def _lend(
+    known: Mapping[tuple[str, str], Span], surroundings: Surroundings, project_id: int
+) -> list[LentPlace]:
+    """The places of calls that waited for spans of this export."""
+    found: list[LentPlace] = []
+    for key, span in known.items():
+        waiting = surroundings.take_waiting((project_id, *key))
+        if not waiting:
+            continue
+        around = [span, *above_of(span, known)]
+        session = session_of(around)
+        if session is None:
+            _await_session(around, waiting, surroundings, project_id)
+            continue
+        for call in waiting:
+            place = placed(session, call.agent)
+            if place.conversation is not None:
+                found.append(LentPlace(call.id, place.conversation, place.parent))
+    return found
+
+
+def _await_session(
+    spans: Sequence[Span], calls: Sequence[Nameless], surroundings: Surroundings, project_id: int
+) -> None:
+    """Wait for the span around the last of these, each of which lies in the next."""
+    outermost = spans[-1]
+    if outermost.parent_id not in ("", *(each.span_id for each in spans)):
+        surroundings.await_session((project_id, outermost.trace_id, outermost.parent_id), calls)

@@ -12,6 +12,7 @@ import pytest
 from django.utils import timezone
 
 from helmdash.conf import Env
+from helmdash.core.telemetry.nesting import Surroundings
 from helmdash.metrics import telemetry_records
 from helmdash.operations.recording.client_events import take_claude_hook
 from helmdash.records.models import Call, CallPayload, ClientEvent, Conversation
@@ -121,6 +122,34 @@ def test_of_a_call_within_a_call_the_inner_one_stays_in_the_session_of_the_outer
 
 
 @BOTH
+def test_a_session_that_a_later_span_names_is_that_of_the_calls_within(key: str, kind: str) -> None:
+    bare = {name: value for name, value in CALL.items() if name != "session.id"}
+    told = {**bare, "gen_ai.usage.input_tokens": 900, "gen_ai.usage.output_tokens": 12}
+    exports = [
+        [SpanOut(number=3, parent=2, attributes=told)],
+        [SpanOut(number=4, parent=5, attributes={**told, "gen_ai.agent.name": "ada"})],
+        [SpanOut(number=2, parent=5, name="chain")],
+        [SpanOut(number=5, parent=1, attributes=told)],  # a call around both
+        [SpanOut(number=1, name="agent", attributes={"session.id": "s-1"})],
+    ]
+    memory = Surroundings()
+
+    for _ in range(2):
+        for spans in exports:
+            answer = send(WRITE[kind](spans), key=key, kind=kind, surroundings=memory)
+            assert answer.status == 200
+
+    stored = Call.objects.order_by("name").values_list(
+        "name", "conversation__name", "generation", "prompt_tokens", "latency_ms", "caller"
+    )
+    assert list(stored) == [
+        (f"otel:{TRACE}:{number:016x}", talk, 1, 900, 2000, "exporter")
+        for number, talk in ((3, "s-1"), (4, "s-1:ada"))
+    ]
+    assert [row.level for row in Conversation.objects.order_by("name")] == ["healthy", "healthy"]
+
+
+@BOTH
 def test_ids_that_are_none_are_rejected_and_the_others_stored(key: str, kind: str) -> None:
     good = SpanOut(number=5, attributes=CALL)
     zero = SpanOut(number=0, attributes=CALL)
@@ -213,7 +242,7 @@ JSON_POINTS = (
 )
 MANY = b'{"resourceSpans":[{"scopeSpans":[{"spans":[%s{}]}]}]}' % (b"{}," * 100_000)
 LOGS_PATH = {"path": "/v1/logs"}
-GZIP = {"content_encoding": "gzip"}
+GZIP: dict[str, Any] = {"content_encoding": "gzip"}
 
 
 @pytest.mark.one_database

@@ -15,6 +15,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.care.clearing import clear
 from helmdash.operations.evidence import trialling
+from helmdash.operations.recording.lent_places import LentPlace, place_calls
 from helmdash.operations.triage import Word, say
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import conversations
@@ -130,6 +131,30 @@ STORIES: dict[str, tuple[list[Capture], Capture, list[Capture]]] = {
     "beside": ([A, outer(purpose="title")], inner("talk"), [A, inner("talk")]),
     "nothing else but beside": ([outer(purpose="title")], inner("o"), [inner("o")]),
 }  # fmt: skip
+
+
+def test_a_call_that_gets_its_session_later_is_as_if_it_had_had_it(db: None) -> None:
+    told, straight = make_ruled_project(), make_ruled_project(slug="straight")
+    nameless = [
+        span("otel:d:6", None, CRITICAL, inside=("otel:d:7",), latency_ms=9, client_name="shop"),
+        span("otel:d:5", None, None, status="error", http_status=500, error_message="Too much."),
+    ]
+    places = [LentPlace(each.id or "", "talk", "above") for each in nameless]
+    for capture in (A, *nameless):
+        record(told, capture)
+    for capture in (
+        A,
+        *(replace(each, conversation="talk", parent="above") for each in nameless[::-1]),
+    ):
+        record(straight, capture)
+
+    assert place_calls(project=told, lent=[*places, places[0]], now=NOW) == 2
+
+    assert state(told) == state(straight)
+    assert counted(told) == Counter(facts_of(Call.objects.filter(project_id=told.id)))
+    assert place_calls(project=told, lent=places, now=NOW) == 0
+    (again,) = record(told, span("otel:d:7", "elsewhere"))
+    assert (again.duplicate, again.conversation) == (True, "talk")
 
 
 @pytest.mark.parametrize("name", STORIES)

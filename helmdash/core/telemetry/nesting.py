@@ -3,13 +3,15 @@
 LangChain around OpenAI's library, LiteLLM around a vendor's: each makes a span of its own, one in
 the other, with the same tokens. Children end and are exported first, mostly in the same export. So
 a span that another call lies in is none; and what lies around a call is remembered for exports to
-come.
+come. So is a call that names no session, since a span around it may.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from threading import Lock
 
 from helmdash.core.telemetry.values import Span
 
@@ -20,15 +22,28 @@ SpanKey = tuple[int, str, str]
 """Project, trace, span."""
 
 
+@dataclass(frozen=True, slots=True)
+class Nameless:
+    """A call that was told without its session. id: the call's; agent: the sub-agent that it names
+    all the same; None: none."""
+
+    id: str
+    agent: str | None = None
+
+
 class Surroundings:
     """The spans that recorded calls lie in, as far as they are not exported yet.
 
-    Bounded, the oldest are forgotten; of one process, so a restart forgets as well.
+    Bounded, the oldest are forgotten; of one process, so a restart forgets as well. Threads share
+    it.
     """
 
     def __init__(self, most: int = MOST_REMEMBERED) -> None:
         self._most = most
         self._known: OrderedDict[SpanKey, None] = OrderedDict()
+        self._waiting: OrderedDict[SpanKey, list[Nameless]] = OrderedDict()
+        self._waiting_calls = 0
+        self._lock = Lock()
 
     def __contains__(self, key: SpanKey) -> bool:
         return key in self._known
@@ -39,6 +54,24 @@ class Surroundings:
         self._known.move_to_end(key)
         if len(self._known) > self._most:
             self._known.popitem(last=False)
+
+    def await_session(self, key: SpanKey, calls: Sequence[Nameless]) -> None:
+        """Remember calls until a span comes that they lie in."""
+        with self._lock:
+            self._waiting.setdefault(key, []).extend(calls)
+            self._waiting_calls += len(calls)
+            while self._waiting_calls > self._most:
+                _, oldest = self._waiting.popitem(last=False)
+                self._waiting_calls -= len(oldest)
+
+    def take_waiting(self, key: SpanKey) -> list[Nameless]:
+        """The calls that waited for this span, which is here now."""
+        if key not in self._waiting:
+            return []
+        with self._lock:
+            found = self._waiting.pop(key, [])
+            self._waiting_calls -= len(found)
+            return found
 
 
 def innermost(

@@ -160,14 +160,22 @@ def _is_claude(span: Span) -> bool:
 
 
 def _place(span: Span, above: Sequence[Span]) -> Place:
-    told = span.attributes
-    session = _nearest(CONVERSATION, [told, *(each.attributes for each in above)])
-    if session is None:
-        session = word_in(span.source.resource, CONVERSATION, 1024)
+    session = session_of([span, *above])
     if _is_claude(span):
-        return claude_place(told, session)
-    agent = word_in(told, AGENT, AGENT_CHARS) or _agent_around(above)
-    return placed(session, agent)
+        return claude_place(span.attributes, session)
+    return placed(session, agent_of(span, above))
+
+
+def session_of(spans: Sequence[Span]) -> str | None:
+    """The session that the nearest of some spans names, each within the next; else the resource of
+    the first. None: none does."""
+    found = _nearest(CONVERSATION, (each.attributes for each in spans))
+    return found or word_in(spans[0].source.resource, CONVERSATION, 1024)
+
+
+def agent_of(span: Span, above: Sequence[Span]) -> str | None:
+    """The sub-agent that a call names, or whose run it lies in; None: none."""
+    return word_in(span.attributes, AGENT, AGENT_CHARS) or _agent_around(above)
 
 
 def _agent_around(above: Sequence[Span]) -> str | None:

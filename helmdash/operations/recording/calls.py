@@ -100,11 +100,13 @@ def record_calls(
     captures: Sequence[Capture],
     caller: str,
     now: datetime,
+    before: Callable[[], None] | None = None,
     also: Callable[[tuple[Recorded, ...]], None] | None = None,
 ) -> tuple[Recorded, ...]:
     """Store calls, in order, and answer each with its place and verdicts.
 
-    also: what is to be written in the same transaction, once the answers are known (None: nothing);
+    before, also: what is to be written in the same transaction, first and once the answers are
+    known (None: nothing);
     it runs anew with every new start.
 
     A capture whose id the project knows already is answered with the first answer and
@@ -119,6 +121,8 @@ def record_calls(
 
     def store() -> tuple[tuple[Recorded, ...], Cutting]:
         cutting = Cutting(project.id)
+        if before is not None:
+            before()
         answers = _record(project, judged, rules, cutting, now)
         if also is not None:
             also(answers)

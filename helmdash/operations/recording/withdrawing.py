@@ -161,7 +161,7 @@ def _withdraw(
         conversation = Conversation.objects.filter(pk=call.conversation_id or 0).first()
         parent = conversation.parent if conversation is not None else None
         stored[call.name] = (conversation.name if conversation else None, parent)
-        names[call.name] = _take_back(call, conversation, now)
+        names[call.name] = take_back(call, conversation, now)
     return stored, names
 
 
@@ -175,8 +175,9 @@ def _own_calls(project_id: int, names: Iterable[str], now: datetime) -> QuerySet
     )
 
 
-def _take_back(call: Call, conversation: Conversation | None, now: datetime) -> list[str]:
-    """Delete a call with all that it has told. Gives the ids of further spans that led to it."""
+def take_back(call: Call, conversation: Conversation | None, now: datetime) -> list[str]:
+    """Delete a call with all that it has told, within a transaction that has its row and its
+    conversation locked. Gives the ids of further spans that led to it."""
     project_id, places = call.project_id, [Place(call.pk, call.started_at)]
     rows = calls_at(project_id, places)
     gone = [(facts, None) for facts in facts_of(rows)]
