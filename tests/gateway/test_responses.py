@@ -396,7 +396,10 @@ def test_a_stream_that_a_client_asks_for_again_is_another_attempt(world: World, 
         model = model_of(provider, behaviour, mark)
         for _ in range(3):
             answer = world.post(
-                PATH, asked(model, stream=True), x_helmdash_conversation=f"{provider}-{mark}"
+                PATH,
+                asked(model, stream=True),
+                x_helmdash_conversation=f"{provider}-{mark}",
+                x_helmdash_remediation="on",
             )
             calls.append(world.call_of(answer))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import F
 
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
@@ -193,11 +193,11 @@ class ConversationBatch:
         rows = [self._corrections[key] for key in sorted(self._corrections)]
         upsert_rows(HealthChange, rows, unique=unique, update="to_level")
         # What leads back to the level before is no change any more.
-        places = Q()
-        for conversation_id, generation in self._corrections:
-            places |= Q(conversation_id=conversation_id, generation=generation)
-        found = HealthChange.objects.filter(places, project_id=self._project_id)
-        found.filter(from_level=F("to_level")).delete()
+        HealthChange.objects.filter(
+            project_id=self._project_id,
+            conversation_id__in={conversation_id for conversation_id, _ in self._corrections},
+            from_level=F("to_level"),
+        ).delete()
 
     def _open_round(self, row: ConversationRow, item: Judged, opened_by: str) -> None:
         values = self._round(row, row.round_number)

@@ -43,9 +43,9 @@ class RepeatedStreams:
     def find(self, row: ConversationRow, item: Judged) -> NewestStream | None:
         """The attempt before this one, by its locked conversation; None: the call is no repeat."""
         links = item.capture.links
-        newest = NewestStream.from_json(row.newest_stream)
-        if newest is None or links is None or not links.is_stream:
+        if row.newest_stream is None or links is None or not links.is_stream:
             return None
+        newest = NewestStream.from_json(row.newest_stream)
         request = StreamRequest(
             mark=lambda: _mark(item), started_at=item.started_at, is_retry=links.is_retry
         )
