@@ -211,12 +211,14 @@ def recent_calls(
 
 @dataclass(slots=True, kw_only=True)
 class _Table:
-    """Figures by model, purpose and variant; spellings by the model's key, newest first.
+    """Figures by model, purpose and variant, as they are and by the heads of their words; spellings
+    by the model's key, newest first.
 
     latencies, ttfts, ratios: of single calls; None where only their buckets are known.
     """
 
     totals: dict[Key, Counts] = field(default_factory=dict)
+    by_head: dict[Key, dict[str, dict[str, int]]] = field(default_factory=dict)
     spellings: dict[str, tuple[str, ...]] = field(default_factory=dict)
     latencies: dict[Key, list[int]] | None = None
     ttfts: dict[Key, list[int]] | None = None
@@ -233,9 +235,10 @@ class _Table:
 def _added_up(found: rollups.RangeFigures) -> _Table:
     """From rollups. Of two spellings that one piece of time has, the more frequent is the newer."""
     totals = found.totals()
+    by_head = {key: heads(total) for key, total in totals.items()}
     spelt: dict[str, set[str]] = {}
-    for key, total in totals.items():
-        spelt.setdefault(key[0], set()).update(under(total, "s"))
+    for key, told in by_head.items():
+        spelt.setdefault(key[0], set()).update(told.get("s", ()))
     seen: dict[str, dict[str, tuple[int, int]]] = {
         model: dict.fromkeys(words, (0, 0)) for model, words in spelt.items()
     }
@@ -248,6 +251,7 @@ def _added_up(found: rollups.RangeFigures) -> _Table:
                 newest[spelling] = max(newest.get(spelling, (quarter, calls)), (quarter, calls))
     return _Table(
         totals=totals,
+        by_head=by_head,
         spellings={
             model: tuple(sorted(sorted(each), key=lambda word: each[word], reverse=True))
             for model, each in seen.items()
@@ -268,6 +272,7 @@ def _read(calls: QuerySet[Call], most: int) -> _Table:
     told = tally(((None, facts) for facts in found[:most]), only=Marginal.MODEL)
     for (_, _, key), counts in told.items():
         add(table.totals.setdefault(key, {}), counts)
+    table.by_head = {key: heads(total) for key, total in table.totals.items()}
     table.spellings = {model: tuple(words) for model, words in spelt.items()}
     return table
 
@@ -286,7 +291,7 @@ def _keep_single(table: _Table, facts: CallFacts) -> None:
 def _row(key: Key, counts: Counts, table: _Table, prices: BudgetTable) -> ModelRow:
     model_key, purpose, variant = key
     calls = counts[CALLS]
-    told_by = heads(counts)
+    told_by = table.by_head[key]
     outcomes = told_by.get("o", {})
     sized, sized_clean = told_by.get("b", {}), told_by.get("ok", {})
     latencies = _buckets(told_by, Distribution.LATENCY_MS)

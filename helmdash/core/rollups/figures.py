@@ -243,8 +243,9 @@ def apart(counts: Mapping[str, int]) -> tuple[Counts, dict[Distribution, Counts]
 
 def under(counts: Mapping[str, int], head: str) -> dict[str, int]:
     """Those counts whose word begins with `head:`, by the rest of it."""
-    start = len(head) + 1
-    return {word[start:]: count for word, count in counts.items() if word.startswith(f"{head}:")}
+    start = f"{head}:"
+    rest = len(start)
+    return {word[rest:]: count for word, count in counts.items() if word.startswith(start)}
 
 
 def distribution(counts: Mapping[str, int], what: Distribution) -> dict[int, int]:
