@@ -101,6 +101,33 @@ def find_generation(project_id: int, conversation: str, generation: int) -> list
     return [Place(*found) for found in rows.values_list("call_id", "started_at")]
 
 
+def find_within(project_id: int, spans: Collection[tuple[int, int, int]]) -> list[Place]:
+    """Where the main calls of these stretches lie: of a conversation by its key, from one
+    generation to another, both included. One query, which PostgreSQL plans as for one stretch."""
+    if not spans:
+        return []
+    source = (
+        "unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS w(conversation_id, first, latest)"
+        if connection.vendor == "postgresql"
+        else "(SELECT value ->> 0 AS conversation_id, value ->> 1 AS first, value ->> 2 AS latest"
+        " FROM json_each(%s)) AS w"
+    )
+    # In this order: from each stretch into the index.
+    statement = (
+        f"SELECT DISTINCT n.call_id, n.started_at FROM {source}"
+        f" CROSS JOIN {CallName._meta.db_table} n WHERE n.project_id = %s"
+        " AND n.conversation_id = w.conversation_id AND n.generation BETWEEN w.first AND w.latest"
+    )
+    told = (
+        [list(each) for each in zip(*spans, strict=True)]
+        if connection.vendor == "postgresql"
+        else [json.dumps(list(spans))]
+    )
+    with connection_for(CallName).cursor() as cursor:
+        cursor.execute(statement, [*told, project_id])
+        return [Place(pk, moment(at)) for pk, at in cursor.fetchall()]
+
+
 def calls_at(
     project_id: int, places: Iterable[Place], *, among: QuerySet[Call] | None = None
 ) -> QuerySet[Call]:

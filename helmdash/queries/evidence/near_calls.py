@@ -6,18 +6,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import reduce
-from operator import or_
 from typing import Final, NamedTuple
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from helmdash.core.agents.side_requests import COMPACTION
 from helmdash.core.calls.lanes import Lane
-from helmdash.records.call_names import Place, calls_at, find_places
-from helmdash.records.models import Call, CallName
+from helmdash.records.call_names import calls_at, find_places, find_within
+from helmdash.records.models import Call
 
-# Spans of generations in one statement: SQLite takes a thousand conditions.
+# Spans of generations in one statement: each has some ten calls, whose ids the next one lists.
 _AT_ONCE: Final = 100
 # Calls that wrote a summary, the newest of their time: each compaction has one or two.
 _MOST_SUMMARIES: Final = 2_000
@@ -73,7 +71,8 @@ def calls_within(project_id: int, spans: Iterable[Span]) -> Mapping[int, Mapping
     wanted = list(dict.fromkeys(spans))
     found: dict[int, dict[int, NearCall]] = defaultdict(dict)
     for start in range(0, len(wanted), _AT_ONCE):
-        for call in rows_of(calls_at(project_id, _places(project_id, wanted[start:][:_AT_ONCE]))):
+        places = find_within(project_id, wanted[start:][:_AT_ONCE])
+        for call in rows_of(calls_at(project_id, places)):
             if call.conversation_id is not None and call.generation is not None:
                 found[call.conversation_id][call.generation] = call
     return found
@@ -100,12 +99,3 @@ def summaries(
         if call.conversation_id is not None:
             found[call.conversation_id].append(call)
     return found
-
-
-def _places(project_id: int, spans: Sequence[Span]) -> list[Place]:
-    within = (
-        Q(conversation_id=each.conversation_id, generation__range=(each.first, each.latest))
-        for each in spans
-    )
-    rows = CallName.objects.filter(reduce(or_, within), project_id=project_id)
-    return [Place(*found) for found in rows.values_list("call_id", "started_at")]
