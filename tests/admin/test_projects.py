@@ -118,3 +118,13 @@ def test_own_patterns_are_lines_and_bad_ones_are_named(operator: Client) -> None
     operator.post(address, filled(operator, address, redaction_patterns=""))
     row.refresh_from_db()
     assert row.redaction_patterns is None
+
+
+def test_lists_do_not_send_scripts_that_no_form_uses(
+    operator: Client, project: ProjectInfo
+) -> None:
+    for table in ("records/project", "auth/user"):
+        html = operator.get(f"/admin/{table}/").content.decode()
+
+        assert "admin/js/actions" in html
+        assert [name for name in ("xregexp", "urlify", "prepopulate.") if name in html] == []

@@ -20,7 +20,7 @@ from django.http import HttpRequest
 from helmdash.core.access.permissions import MemberRole
 from helmdash.installation import COMMAND
 from helmdash.records.admin.history import HistoryMixin
-from helmdash.records.admin.scoped import Noted, ScopedModelAdmin, ScopedTabularInline
+from helmdash.records.admin.scoped import Light, Noted, ScopedModelAdmin, ScopedTabularInline
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.audit import note, note_row, values_of
 from helmdash.records.models import Membership, Project
@@ -184,7 +184,7 @@ class MembershipAdmin(OneTransaction, HistoryMixin, ScopedModelAdmin[Membership]
         return None if is_kept else f"{LAST_OWNER}."
 
 
-class AccountAdmin(OneTransaction, Noted, auth_admin.UserAdmin):  # type: ignore[type-arg]  # cannot be subscripted
+class AccountAdmin(Light, OneTransaction, Noted, auth_admin.UserAdmin):  # type: ignore[type-arg]  # cannot be subscripted
     """Accounts, for superusers. What people may do is their memberships' affair.
 
     So neither the staff flag nor groups nor single permissions are shown: they decide nothing.
