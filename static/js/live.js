@@ -163,8 +163,11 @@ document.addEventListener("htmx:afterOnLoad", (event) => {
 // How many conversations are critical: in the title and the icon, for who looks at another tab.
 document.addEventListener("htmx:afterSettle", () => {
   const reds = Number(document.getElementById("reds")?.dataset.count ?? 0);
-  document.title = (reds ? `(${reds}) ` : "") + title;
-  if (icon) icon.href = reds ? icon.dataset.alert : icon.dataset.calm;
+  const said = (reds ? `(${reds}) ` : "") + title;
+  const shown = reds ? icon?.dataset.alert : icon?.dataset.calm;
+  // Only what changes: a browser asks for an icon that is set anew, and keeps the old one's rules.
+  if (document.title !== said) document.title = said;
+  if (icon && icon.getAttribute("href") !== shown) icon.href = shown;
 });
 
 contact?.querySelector("button").removeAttribute("hidden");
