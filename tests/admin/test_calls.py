@@ -51,7 +51,8 @@ def test_no_list_of_records_counts_distinguishes_or_sorts_without_an_index(
     on_table = [q["sql"] for q in ran if f'FROM "records_{table}"' in q["sql"]]
     assert on_table
     assert not [sql for sql in on_table if "COUNT(" in sql.upper() or "DISTINCT" in sql.upper()]
-    (page,) = [sql for sql in on_table if "ORDER BY" in sql and "LIMIT" in sql]
+    rows = [sql for sql in on_table if "RECURSIVE" not in sql]  # the others walk along values
+    (page,) = [sql for sql in rows if "ORDER BY" in sql and "LIMIT" in sql]
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN QUERY PLAN {page}")
