@@ -148,6 +148,7 @@ def test_a_stream_that_fails_or_breaks_off(world: World, mark: str) -> None:
         ({"input": [{"type": "function_call", "call_id": "c"}]}, r"input\[0\].name"),
         ({"tools": [{"type": "function"}]}, r"tools\[0\].name"),
         ({"text": {"format": "json"}}, "text.format"),
+        ({"text": {"format": {"type": "grammar"}}}, "text.format.type"),
     ],
 )
 def test_what_cannot_be_said_is_refused_in_openais_words(
@@ -176,11 +177,18 @@ def test_what_can_be_done_without_is_left_out_with_a_sentence(world: World, mark
     ]
 
     answer = world.post(
-        PATH, asked(model_of("openai", "plain", mark), input=items, tools=tools, truncation="auto")
+        PATH,
+        asked(
+            model_of("openai", "plain", mark),
+            input=items,
+            tools=tools,
+            truncation="auto",
+            service_tier="flex",
+        ),
     )
 
     assert answer.status_code == 200
-    for words in ("web_search ", "web_search_call", "truncation"):
+    for words in ("web_search ", "web_search_call", "truncation", "service_tier"):
         assert words in answer.headers["x-helmdash-note"]
     sent = world.fleet.openai.seen(mark)[-1].json
     assert [tool["function"]["name"] for tool in sent["tools"]] == [TOOL]
@@ -188,7 +196,7 @@ def test_what_can_be_done_without_is_left_out_with_a_sentence(world: World, mark
         "Look it up.", "It rains.", "Again?",
     ]  # fmt: skip
     call = world.call_of(answer)
-    assert len(call["notes"]) == 3
+    assert len(call["notes"]) == 4
     assert call["notes"] == call["metadata"]["notes"]
     assert call["finish_reason"] == "tool_calls"
 

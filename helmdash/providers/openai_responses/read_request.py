@@ -43,6 +43,9 @@ _KEPT_ELSEWHERE: Mapping[str, str] = {
     "prompt": "stored prompts are OpenAI's own. Send its text as instructions and input.",
 }
 _MOST_SENTENCES = 8
+_FORMATS = ("text", "json_schema", "json_object")
+# What a request that names no tier gets.
+_PLAIN_TIERS = (None, "auto", "default")
 
 
 def read_request(body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
@@ -72,7 +75,9 @@ def read_request(body: Object, *, model: str | None, stream: bool | None) -> Cha
         keeps_reply=body.get("store") is not False,
         may_truncate=body.get("truncation") == "auto",
         left_out=_sentences((*offer.left_out, *found.left_out, *_without_words(body))),
-        untranslatable=_kept_elsewhere(body) or found.untranslatable or unsaid,
+        untranslatable=(
+            _kept_elsewhere(body) or found.untranslatable or unsaid or _other_format(body)
+        ),
         repeated={
             name: default if body.get(name) is None else body[name]
             for name, default in _REPEATED.items()
@@ -119,6 +124,15 @@ def _json_mode(body: Object) -> JsonMode | None:
     )
 
 
+def _other_format(body: Object) -> str | None:
+    """Why the reply's format can be asked of OpenAI alone: a program that asked for one cannot read
+    another."""
+    kind = (object_in(object_in(body, "text") or {}, "format") or {}).get("type", "text")
+    if kind in _FORMATS:
+        return None
+    return f"text.format.type: this has to be one of {', '.join(_FORMATS)} for this model."
+
+
 def _kept_elsewhere(body: Object) -> str | None:
     return next((f"{name}: {why}" for name, why in _KEPT_ELSEWHERE.items() if body.get(name)), None)
 
@@ -133,6 +147,8 @@ def _without_words(body: Object) -> Iterable[str]:
         yield "context_management: this model's server does not compact by itself: left out."
     if text_in(object_in(body, "text") or {}, "verbosity"):
         yield "text.verbosity: left out."
+    if body.get("service_tier") not in _PLAIN_TIERS:
+        yield "service_tier: left out."
     if body.get("top_logprobs"):
         yield "top_logprobs: this model's API does not give them here: left out."
 
