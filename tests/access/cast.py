@@ -20,6 +20,7 @@ from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.operations.whatif.asking import ask
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
+    AlertChannel,
     AlertDelivery,
     ApiKey,
     Budget,
@@ -35,6 +36,7 @@ from helmdash.records.models import (
     Project,
     Suggestion,
     Upstream,
+    WhatIf,
 )
 from tests.admin.house import make_house, make_project, record
 from tests.factories import make_capture, make_suggestion, sign_in
@@ -78,6 +80,7 @@ class House:
 
 
 _ROWS: dict[str, type[Any]] = {
+    "alertchannel": AlertChannel,
     "alertdelivery": AlertDelivery,
     "apikey": ApiKey,
     "budget": Budget,
@@ -94,6 +97,7 @@ _ROWS: dict[str, type[Any]] = {
     "suggestion": Suggestion,
     "upstream": Upstream,
     "user": get_user_model(),
+    "whatif": WhatIf,
 }
 
 

@@ -12,6 +12,23 @@ from django.test import Client
 from django.urls import reverse
 
 from helmdash.pages.urls import urlpatterns
+from helmdash.records.models import (
+    AlertChannel,
+    AlertDelivery,
+    AlertRule,
+    ApiKey,
+    Budget,
+    Conversation,
+    PlanRecord,
+    Reminder,
+    Round,
+    SavedView,
+    Suggestion,
+    TriageWord,
+    Trial,
+    Upstream,
+    WhatIf,
+)
 from helmdash.urls import urlpatterns as all_urls
 from tests.access.cast import KEYS, PEOPLE, House, browser, key_of, on_both
 from tests.factories import make_suggestion
@@ -167,8 +184,6 @@ def house(full_house: House, db: None) -> House:
 
 
 def _address(name: str, page: Page, house: House) -> str:
-    from helmdash.records.models import Suggestion, Upstream, WhatIf
-
     if name == "favicon":
         return "/favicon.ico"
     upstream = Upstream.objects.filter(name="sim").values_list("pk", flat=True).first()
@@ -220,6 +235,60 @@ def test_what_people_may_ask_of_the_pages(house: House, who: str) -> None:
     ]
 
     assert wrong == []
+
+
+# Forms that name a row of the default project by its number, or by its id in the address.
+def _forms_with_rows(house: House) -> list[tuple[str, tuple[object, ...], dict[str, object]]]:
+    view = SavedView.objects.create(
+        project_id=house.project.id, noun="calls", name="Red", address="level=critical", by="owner"
+    )
+    edit = Budget.history.filter(project_id=house.project.id).latest().pk
+    channel = house.row("alertchannel").pk
+    what_if, suggestion = house.row("whatif").name, house.row("suggestion").pk
+    talk: tuple[object, ...] = ("talk",)
+    return [
+        *(
+            ("change-views", ("calls",), {"do": do, "view": view.pk, "name": "Theirs"})
+            for do in ("rename", "delete", "first")
+        ),
+        *(("save-alert-channel", (), {"id": channel, "do": do}) for do in ("delete", "test")),
+        ("save-alert-rule", (), {**PAGES["save-alert-rule"].data, "channels": channel}),
+        ("revert-budgets", (), {"one": edit}),
+        ("edit-budgets", (), {"row": house.row("budget").pk, "do": "save"}),
+        *(("decide-suggestion", (suggestion,), {"do": do}) for do in ("accept", "trial")),
+        *(("act-on-what-if", (what_if,), {"do": do}) for do in ("apply", "cancel")),
+        ("revoke-key", (), {"name": "to-look-at"}),
+        ("test-upstream", (house.row("upstream").pk,), {}),
+        ("plan-followed", ("plan-1",), {"followed": "yes"}),
+        *((name, talk, {"do": "save"}) for name in ("clear-now", "go-on", "erase-conversation")),
+        ("triage", talk, {"word": "note", "text": "Theirs."}),
+        ("change-reminders", talk, {"do": "add", "content": "Theirs."}),
+    ]
+
+
+_CHANGED: tuple[type[Any], ...] = (
+    *(ApiKey, AlertChannel, AlertRule, AlertDelivery, Budget, Conversation, PlanRecord),
+    *(Reminder, Round, SavedView, Suggestion, Trial, TriageWord, WhatIf),
+)
+
+
+@pytest.mark.one_database
+def test_a_form_of_ones_own_project_changes_no_row_of_another(house: House) -> None:
+    client = browser("other_owner", house)
+    forms = _forms_with_rows(house)
+
+    def rows() -> dict[str, list[dict[str, object]]]:
+        own = {each: each._default_manager.filter(project_id=house.project.id) for each in _CHANGED}
+        return {each.__name__: list(found.order_by("pk").values()) for each, found in own.items()}
+
+    before = rows()
+    statuses = [
+        client.post(reverse(name, args=args), {"project": "elsewhere", **data}).status_code
+        for name, args, data in forms
+    ]
+
+    assert rows() == before
+    assert set(statuses) <= {302, 404, 422}
 
 
 @pytest.mark.parametrize("who", on_both(PEOPLE, "owner"))
