@@ -21,10 +21,13 @@ from django.utils.cache import patch_vary_headers
 from django_htmx.middleware import HtmxDetails
 
 from helmdash.core.access.permissions import Right
+from helmdash.operations.jobs.kinds import DEMO
 from helmdash.pages import scope
 from helmdash.pages.addresses import in_project
+from helmdash.pages.parts.jobs import demo_loading
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import calls
+from helmdash.queries.jobs import find_job
 
 Arguments = ParamSpec("Arguments")
 
@@ -135,6 +138,7 @@ def _shell(request: HttpRequest) -> dict[str, Any]:
         "zone": reader_zone(request),
         "panel": getattr(request, "panel", None),
         "views": getattr(request, "views", None),
+        "demo": demo_loading(find_job(DEMO)) if scoped.project.is_demo else None,
         "may_share": Right.SHARE_VIEWS in scoped.may,
     }
 

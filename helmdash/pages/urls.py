@@ -77,6 +77,8 @@ _settings = [
     path("settings/members/", members.member_page, name="members"),
     path("settings/members/change/", members.change_members, name="change-members"),
     path("settings/audit/", audit.audit_page, name="audit"),
+    path("settings/demo/", settings.demo_part, name="demo-part"),
+    path("settings/demo/cancel/", settings.cancel_demo, name="cancel-demo"),
     path("settings/demo/load/", settings.load_demo, name="load-demo"),
     path("settings/demo/remove/", settings.remove_demo, name="remove-demo"),
 ]

@@ -59,22 +59,30 @@ class JobState:
 
 def jobs() -> tuple[JobState, ...]:
     """All of them, by name. One query."""
-    return tuple(
-        JobState(
-            name=row.name,
-            holder=row.holder,
-            is_running=row.until is not None and row.until > row.clock,
-            started_at=row.started_at,
-            ended_at=row.ended_at,
-            due_at=row.due_at,
-            outcome=row.outcome,
-            told=row.told,
-            failures=row.failures,
-            now=row.clock,
-            step=row.step,
-            steps_done=row.steps_done,
-            steps_all=row.steps_all,
-            is_ending=bool(row.cancel_by),
-        )
-        for row in Job.objects.annotate(clock=Now()).order_by("name")
+    return tuple(_state(row) for row in Job.objects.annotate(clock=Now()).order_by("name"))
+
+
+def find_job(name: str) -> JobState | None:
+    """One of them; None where no server has looked for it yet."""
+    row = Job.objects.annotate(clock=Now()).filter(name=name).first()
+    return _state(row) if row is not None else None
+
+
+def _state(row: Job) -> JobState:
+    until, clock = row.until, row.clock  # type: ignore[attr-defined]  # annotated
+    return JobState(
+        name=row.name,
+        holder=row.holder,
+        is_running=until is not None and until > clock,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        due_at=row.due_at,
+        outcome=row.outcome,
+        told=row.told,
+        failures=row.failures,
+        now=clock,
+        step=row.step,
+        steps_done=row.steps_done,
+        steps_all=row.steps_all,
+        is_ending=bool(row.cancel_by),
     )

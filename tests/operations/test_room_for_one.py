@@ -103,7 +103,7 @@ def test_demo_data_is_changed_by_one_at_a_time(db: None) -> None:
     class Stop(Exception):
         pass
 
-    def meanwhile(_said: str) -> None:
+    def meanwhile(_said: object) -> None:
         with pytest.raises(DemoBusy):
             remove_demo(actor=SHELL)
         raise Stop
@@ -111,4 +111,5 @@ def test_demo_data_is_changed_by_one_at_a_time(db: None) -> None:
     with pytest.raises(Stop):
         load_demo(actor=SHELL, now=timezone.now(), progress=meanwhile)
 
-    assert not remove_demo(actor=SHELL)
+    # What was made of it is a part, which goes.
+    assert remove_demo(actor=SHELL)

@@ -12,6 +12,7 @@ from django.test import Client, RequestFactory
 from django.views.defaults import server_error
 
 from helmdash.operations.access import members, sign_in_links
+from helmdash.operations.jobs import kinds
 from helmdash.queries.access import ProjectInfo, api_keys, find_caller
 from tests.factories import make_capture, make_key, make_project, record
 from tests.pages.conftest import CATALOG
@@ -146,9 +147,15 @@ def test_demo_data_comes_and_goes_and_is_never_mixed_with_real_calls(
     owner: Client, project: ProjectInfo
 ) -> None:
     assert owner.post("/settings/demo/load/")["Location"] == "/?project=demo"
+    waiting = owner.get("/").content.decode()
+    assert kinds.demo_now(lambda told: None, lambda step: None)
     demo = owner.get("/").content.decode()
     assert "Demo data." in demo
-    assert "Waiting for the first call" not in demo
+    assert "It is being loaded: a server begins in a moment" in waiting
+    assert "No demo call yet" in waiting
+    assert "being loaded" not in demo
+    assert "Waiting for the first call" not in waiting + demo
+    assert "Nothing on this page is yours" in owner.get("/settings/demo/").content.decode()
     assert "Demo data." in owner.get("/settings/").content.decode()
 
     back = owner.get("/?project=default").content.decode()
@@ -161,10 +168,38 @@ def test_demo_data_comes_and_goes_and_is_never_mixed_with_real_calls(
     assert "Demo data." not in gone
 
 
+def test_demo_data_that_is_cancelled_says_so_and_can_be_loaded_again(
+    owner: Client, project: ProjectInfo
+) -> None:
+    owner.post("/settings/demo/load/")
+
+    def cancel(step: str) -> None:
+        if step.startswith("fit 2"):
+            owner.post("/settings/demo/cancel/")
+
+    kinds.demo_now(lambda told: None, cancel)
+    part = owner.get("/").content.decode()
+    owner.post("/settings/demo/load/")
+    owner.post("/settings/demo/cancel/")
+    never = owner.get("/").content.decode()
+    owner.post("/settings/demo/load/")
+    owner.post("/settings/demo/remove/")
+
+    assert "Loading it was cancelled" in part
+    assert "Load it again" in part
+    assert "Loading it was cancelled" in never
+    # Nobody is left to fill it for, and it does not come back.
+    told: list[str] = []
+    assert kinds.demo_now(told.append, lambda step: None)
+    assert told == ["the demo project was removed"]
+    assert "Demo data." not in owner.get("/").content.decode()
+
+
 def test_without_a_choice_real_calls_go_before_demo_data(
     owner: Client, viewer: Client, project: ProjectInfo
 ) -> None:
     owner.post("/settings/demo/load/")
+    kinds.demo_now(lambda told: None, lambda step: None)
     assert "Demo data." in viewer.get("/").content.decode()
 
     record(make_capture(conversation="real"), project=project)
@@ -253,6 +288,7 @@ STAFF_ONLY = [
     "/settings/keys/",
     "/settings/keys/revoke/",
     "/settings/demo/load/",
+    "/settings/demo/cancel/",
     "/settings/demo/remove/",
     "/settings/gateway/policy/",
     "/settings/upstreams/test/",

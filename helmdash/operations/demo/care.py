@@ -6,6 +6,7 @@ then; only the times are moved. What the demo shows is what the rules make of it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from helmdash.core.access.permissions import SHELL
@@ -25,10 +26,16 @@ _PAUSE = timedelta(minutes=2)
 _CACHE_STEP = 128
 
 
-def load_care(*, project: ProjectInfo, caller: str, now: datetime) -> int:
-    """Play the conversations, so that they end shortly before `now`. Gives the number of calls."""
+def load_care(
+    *, project: ProjectInfo, caller: str, now: datetime, before_each: Callable[[str], None]
+) -> int:
+    """Play the conversations, so that they end shortly before `now`. Gives the number of calls.
+
+    before_each: hears of each, by its id.
+    """
     conversations: list[Fixture] = read_fixture("care")["conversations"]
     for told in conversations:
+        before_each(told["conversation"])
         _play(told, project=project, caller=caller, now=now)
     return sum(len(told["prompt_tokens"]) for told in conversations)
 

@@ -18,6 +18,7 @@ from helmdash.operations.demo.care import load_care
 from helmdash.operations.demo.fixtures import captures_of, read_fixture, time_of
 from helmdash.operations.demo.plans import load_plans
 from helmdash.operations.fitting.fits import fit_catalog
+from helmdash.operations.jobs.leases import Progress
 from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import project_info
 from helmdash.records import audit
@@ -48,6 +49,13 @@ from helmdash.records.revisions import add_revision
 
 DEMO_SLUG = "demo"
 _CALLER = "demo"
+# After the fits: calls, plans, conversations that are cared for.
+_LARGE_STEPS = 3
+# Where a run would go on. Said with each step, so that it is noted at once and a cancel is heard:
+# the whole takes some seconds.
+_BEGINNING = ""
+
+
 _changing = threading.Lock()
 
 
@@ -56,6 +64,10 @@ class DemoBusy(Exception):
 
     def __init__(self) -> None:
         super().__init__("Somebody else loads or removes the demo data just now; look again soon.")
+
+
+class NoDemo(Exception):
+    """There is no demo project to fill: somebody has removed it meanwhile."""
 
 
 @contextmanager
@@ -76,7 +88,7 @@ def _alone() -> Iterator[None]:
 
 
 def load_demo(
-    *, actor: Actor, now: datetime, progress: Callable[[str], None] = lambda said: None
+    *, actor: Actor, now: datetime, progress: Callable[[Progress], None] = lambda said: None
 ) -> int:
     """Load the demo project afresh, with times up to `now`. Gives the number of calls.
 
@@ -84,27 +96,59 @@ def load_demo(
     Raises Forbidden (it takes superusers and owners of the default project) and DemoBusy.
     """
     with _alone():
-        return _load(actor, now, progress)
+        _begin(actor)
+        return _fill(now, progress)
 
 
-def _load(actor: Actor, now: datetime, progress: Callable[[str], None]) -> int:
-    progress("removing what there was")
+def begin_demo(*, actor: Actor) -> None:
+    """Make the demo project, with nothing in it yet, in place of the one that there was.
+
+    Raises Forbidden and DemoBusy, as `load_demo` does.
+    """
+    with _alone():
+        _begin(actor)
+
+
+def _begin(actor: Actor) -> None:
     _remove(actor)
     _note(actor, "loaded")
-    row = Project.objects.create(
+    Project.objects.create(
         slug=DEMO_SLUG,
         name="Demo",
         is_demo=True,
         payload=Payload.FULL.value,
         remediation=True,
     )
+
+
+def fill_demo(*, now: datetime, progress: Callable[[Progress], None]) -> int:
+    """Fill the demo project, from its beginning also where a part is in it already. Gives the
+    number of calls. Raises NoDemo, DemoBusy, and what `progress` raises, to end it there.
+    """
+    with _alone():
+        return _fill(now, progress)
+
+
+def _fill(now: datetime, progress: Callable[[Progress], None]) -> int:
+    row = _project()
+    if row is None:
+        raise NoDemo
+    if row.catalogs.exists():
+        progress(Progress(step="removing what there was", cursor=_BEGINNING))
+        with transaction.atomic():
+            _delete_rows(row)
     body = read_fixture("catalog")
     add_revision(project_id=row.pk, name="demo", body=body, now=now, make_current=True)
     row.refresh_from_db()
     project = project_info(row)
     told = read_fixture("calls")
-    for number, fit in enumerate(told["fits"], start=1):
-        progress(f"fit {number} of {len(told['fits'])}")
+    steps = len(told["fits"]) + _LARGE_STEPS
+
+    def tell(step: str, done: int) -> None:
+        progress(Progress(step=step, done=done, of=steps, cursor=_BEGINNING))
+
+    for number, fit in enumerate(told["fits"]):
+        tell(f"fit {number + 1} of {len(told['fits'])}", number)
         fit_catalog(
             actor=SHELL,
             project=project,
@@ -119,12 +163,18 @@ def _load(actor: Actor, now: datetime, progress: Callable[[str], None]) -> int:
             now=time_of(fit, now),
         )
     captures = [call for each in told["conversations"] for call in captures_of(each, now)]
-    progress(f"recording {len(captures)} calls")
+    done = len(told["fits"])
+    tell(f"recording {len(captures)} calls", done)
     record_calls(project=project, captures=captures, caller=_CALLER, now=now)
-    progress("making plans")
+    tell("making plans", done + 1)
     planned = load_plans(project=project, caller=_CALLER, now=now)
-    progress("caring for conversations")
-    cared_for = load_care(project=project, caller=_CALLER, now=now)
+
+    cared_for = load_care(
+        project=project,
+        caller=_CALLER,
+        now=now,
+        before_each=lambda name: tell(f"caring for {name}", done + 2),
+    )
     return len(captures) + planned + cared_for
 
 
@@ -138,43 +188,57 @@ def remove_demo(*, actor: Actor) -> bool:
 
 
 def _remove(actor: Actor) -> bool:
-    default = Project.objects.filter(is_default=True).values_list("pk", flat=True).first()
-    require(actor, Right.MANAGE_DEMO, project_id=default)
+    require_right(actor)
     with transaction.atomic():
-        project = Project.objects.filter(slug=DEMO_SLUG, is_demo=True).first()
+        project = _project()
         if project is None:
             return False
-        # In the order of their foreign keys; none of these rows is referred to from elsewhere.
-        for model in (
-            CallName,
-            CallPayload,
-            Call,
-            Rollup,
-            UncountedCalls,
-            HealthChange,
-            Guidance,
-            Reminder,
-            PendingPrompt,
-            Round,
-            ConversationMark,
-            TriageWord,
-            Guidance,
-            Reminder,
-            PendingPrompt,
-            Conversation,
-            StoredMessage,
-            Fit,
-            PlanStep,
-            PlanAttempt,
-            PlanRecord,
-            PlanCatalog,
-        ):
-            model.objects.filter(project=project)._raw_delete(connection.alias)
-        Project.objects.filter(pk=project.pk).update(current_catalog=None)
-        project.catalogs.all().delete()
+        _delete_rows(project)
         project.delete()
         _note(actor, "removed")
     return True
+
+
+def require_right(actor: Actor) -> None:
+    """Raises Forbidden for who may neither load nor remove the demo."""
+    default = Project.objects.filter(is_default=True).values_list("pk", flat=True).first()
+    require(actor, Right.MANAGE_DEMO, project_id=default)
+
+
+def _project() -> Project | None:
+    return Project.objects.filter(slug=DEMO_SLUG, is_demo=True).first()
+
+
+def _delete_rows(project: Project) -> None:
+    """All that is in it, and its catalogs."""
+    # In the order of their foreign keys; none of these rows is referred to from elsewhere.
+    for model in (
+        CallName,
+        CallPayload,
+        Call,
+        Rollup,
+        UncountedCalls,
+        HealthChange,
+        Guidance,
+        Reminder,
+        PendingPrompt,
+        Round,
+        ConversationMark,
+        TriageWord,
+        Guidance,
+        Reminder,
+        PendingPrompt,
+        Conversation,
+        StoredMessage,
+        Fit,
+        PlanStep,
+        PlanAttempt,
+        PlanRecord,
+        PlanCatalog,
+    ):
+        model.objects.filter(project=project)._raw_delete(connection.alias)
+    Project.objects.filter(pk=project.pk).update(current_catalog=None)
+    project.catalogs.all().delete()
 
 
 def _note(actor: Actor, action: str) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.db.models.functions import Now
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations.database.transactions import write
+from helmdash.operations.demo import loading
 from helmdash.operations.jobs import kinds, leases
 from helmdash.records import audit
 from helmdash.records.models import Job
@@ -43,6 +46,57 @@ def cancel(*, actor: Actor, name: str) -> None:
     def work() -> None:
         if rows.update(cancel_by=str(actor)[:150]):
             _note(actor, name, "cancelled")
+
+    write(work)
+
+
+def load_demo(*, actor: Actor) -> None:
+    """Make the demo project anew, and have a server fill it within some seconds. Nothing where one
+    fills it already. Raises Forbidden, as `loading.begin_demo` does.
+    """
+    leases.make_rows({kinds.DEMO: None})
+    loading.require_right(actor)
+    if Job.objects.filter(name=kinds.DEMO, until__gt=Now()).exists():
+        return
+    loading.begin_demo(actor=actor)
+    rows = Job.objects.filter(name=kinds.DEMO)
+    write(lambda: rows.update(due_at=Now(), outcome="", cancel_by=""))
+
+
+def load_demo_now(
+    *, actor: Actor, tell: Callable[[str], object], show: Callable[[str], None]
+) -> bool:
+    """The same in this thread. False: a server is at it, and nothing is done. KeyboardInterrupt
+    cancels it. tell: hears what that came to; show: of each step.
+    """
+    loading.require_right(actor)
+    if Job.objects.filter(name=kinds.DEMO, until__gt=Now()).exists():
+        return False
+    loading.begin_demo(actor=actor)
+    return kinds.demo_now(tell, show)
+
+
+def remove_demo(*, actor: Actor) -> bool:
+    """Remove the demo project, also while it is filled. False when there was none. Raises
+    Forbidden.
+    """
+    cancel_demo(actor=actor)
+    return loading.remove_demo(actor=actor)
+
+
+def cancel_demo(*, actor: Actor) -> None:
+    """Have the filling end after the step that it is at, or not begin; a part may be left.
+
+    Raises Forbidden, as `loading.begin_demo` does.
+    """
+    loading.require_right(actor)
+    rows = Job.objects.filter(name=kinds.DEMO)
+
+    def work() -> None:
+        if rows.filter(until__gt=Now()).update(cancel_by=str(actor)[:150]):
+            _note(actor, kinds.DEMO, "cancelled")
+        else:
+            rows.filter(due_at__isnull=False).update(due_at=None, outcome="cancelled")
 
     write(work)
 

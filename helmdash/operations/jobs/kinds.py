@@ -16,6 +16,7 @@ from helmdash.operations import triage, weekly_mail
 from helmdash.operations.alerts import delivering, looking
 from helmdash.operations.alerts.delivering import Sending
 from helmdash.operations.database import statistics
+from helmdash.operations.demo import loading
 from helmdash.operations.evidence import refreshing, trialling
 from helmdash.operations.jobs.leases import Done, Progress
 from helmdash.operations.jobs.running import JobKind, JobThread, Run, run_now
@@ -30,6 +31,8 @@ from helmdash.queries.access import ProjectInfo, projects
 # After an upgrade, each time that a process looks for jobs: a tenth of a thread's time, so that
 # the gateway beside it hardly waits.
 _COUNT_SECONDS = 0.2
+# The job that fills the demo project; who may manage the demo may start and cancel it.
+DEMO = "demo"
 # A new database grows fast: the wait doubles from the first to the last.
 _FIRST_STATISTICS, _LAST_STATISTICS = timedelta(seconds=30), timedelta(hours=1)
 # Where that looks at every month of calls, of which one has changed.
@@ -184,6 +187,14 @@ def _look_at_trials(run: Run) -> Done:
     return Done(told=f"ended {ended} trials", due_at=run.now + wait)
 
 
+def _fill_demo(run: Run) -> Done:
+    try:
+        calls = loading.fill_demo(now=run.now, progress=run.tell)
+    except loading.NoDemo:
+        return Done(told="the demo project was removed", due_at=None)
+    return Done(told=f"recorded {calls} calls", due_at=None)
+
+
 def _mail_week(run: Run) -> Done:
     mailed = weekly_mail.send_due(now=run.now, go_on=run.go_on)
     due_at = run.now + weekly_mail.AGAIN if mailed.is_again else weekly_mail.next_due(run.now)
@@ -267,7 +278,8 @@ _WEEKLY = JobKind(
 )
 # Not to keep figures waiting: each may take an hour. People may start and cancel them.
 LONG = (_RETENTION, _REBUILD, _SUGGEST)
-# By a thread of its own: somebody looks at the page and waits, while a retention may take an hour.
+# By a thread of their own: somebody looks at the page and waits, where a retention may take an
+# hour.
 _WHAT_IF = JobKind(
     name="what-if",
     words="Try edits of budgets on recorded calls and fits",
@@ -275,11 +287,17 @@ _WHAT_IF = JobKind(
     first_due=lambda now: None,
     is_wanted=whatif.is_due,
 )
+_DEMO = JobKind(
+    name=DEMO,
+    words="Load the demo data",
+    run=_fill_demo,
+    first_due=lambda now: None,
+)
 # Done above this package, for it asks other hosts (helmdash.exporting).
 EXPORT = "export"
 _DELIVERY_NAME, _DELIVERY_WORDS = "alert-delivery", "Send messages of alerts"
 WORDS = {
-    **{kind.name: kind.words for kind in (*QUICK, *LONG, _WHAT_IF, _WEEKLY)},
+    **{kind.name: kind.words for kind in (*QUICK, *LONG, _WHAT_IF, _DEMO, _WEEKLY)},
     _DELIVERY_NAME: _DELIVERY_WORDS,
     EXPORT: "Send calls to the receivers of OTLP traces",
 }
@@ -333,6 +351,20 @@ def rebuild_now(
     return run_now(kind, holder=recorder().name, show=show)
 
 
+def demo_now(tell: Callable[[str], object], show: Callable[[str], None]) -> bool:
+    """Fill the demo project that `begin_demo` made. False: a server is at it.
+
+    tell: hears what that came to; show: of each step.
+    """
+
+    def run(run: Run) -> Done:
+        done = _fill_demo(run)
+        tell(done.told)
+        return done
+
+    return run_now(replace(_DEMO, run=run), holder=recorder().name, show=show)
+
+
 def weekly_now(tell: Callable[[str], object]) -> bool:
     """Mail the newest week now, to whom it was not sent yet. False: a server is at it."""
 
@@ -351,7 +383,7 @@ def start(*, sending: Sending) -> None:
     """Start this process's threads: when the server starts, after its recorder. Messages of alerts
     and weekly reports have one each, for a receiver that does not answer takes its time."""
     holder = recorder().name
-    groups = (QUICK, _long(), (delivery(sending),), (_WEEKLY,), (_WHAT_IF,))
+    groups = (QUICK, _long(), (delivery(sending),), (_WEEKLY,), (_WHAT_IF, _DEMO))
     _threads.extend(JobThread(group, holder=holder) for group in groups)
     for thread in _threads:
         thread.start()

@@ -12,6 +12,7 @@ from helmdash.core.access.permissions import Right, grantable
 from helmdash.operations.access import keys
 from helmdash.operations.access.keys import AccessError, NewKey
 from helmdash.operations.demo import loading
+from helmdash.operations.jobs import asking
 from helmdash.operations.recorder import recorder
 from helmdash.pages import scope
 from helmdash.pages.forms import KeyForm
@@ -66,9 +67,9 @@ def revoke_key(request: PageRequest) -> HttpResponse:
 
 @require_POST
 def load_demo(request: PageRequest) -> HttpResponse:
-    """Load the demo data anew and lead to its project."""
+    """Have a server load the demo data anew, and lead to its project."""
     try:
-        loading.load_demo(actor=scope.current_actor(request), now=timezone.now())
+        asking.load_demo(actor=scope.current_actor(request))
     except loading.DemoBusy as error:
         messages.error(request, str(error))
         return HttpResponseRedirect(reverse("settings"))
@@ -76,11 +77,27 @@ def load_demo(request: PageRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("overview"))
 
 
+@require_safe
+def demo_part(request: PageRequest) -> HttpResponse:
+    """The banner above each page of demo data, asked for again while it is loaded."""
+    response = show(request, "pages/_demo.html", {})
+    # The page below it has what came with the last step.
+    response["HX-Trigger"] = "tick"
+    return response
+
+
+@require_POST
+def cancel_demo(request: PageRequest) -> HttpResponse:
+    """End the loading of demo data after the step that it is at."""
+    asking.cancel_demo(actor=scope.current_actor(request))
+    return HttpResponseRedirect(reverse("overview"))
+
+
 @require_POST
 def remove_demo(request: PageRequest) -> HttpResponse:
     """Remove the demo project with all it holds; real data is not touched."""
     try:
-        is_removed = loading.remove_demo(actor=scope.current_actor(request))
+        is_removed = asking.remove_demo(actor=scope.current_actor(request))
     except loading.DemoBusy as error:
         messages.error(request, str(error))
         return HttpResponseRedirect(reverse("settings"))

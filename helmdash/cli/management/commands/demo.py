@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.progress import progress_line
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.demo import loading
+from helmdash.operations.jobs import asking
 
 
 class Command(BaseCommand):
@@ -27,9 +27,12 @@ class Command(BaseCommand):
 
     def _change(self, action: str) -> None:
         if action == "load":
+            told: list[str] = []
             with progress_line() as show:
-                count = loading.load_demo(actor=SHELL, now=timezone.now(), progress=show)
-            self.stdout.write(f"Loaded {count} demo calls into the project “Demo”.")
+                is_done = asking.load_demo_now(actor=SHELL, tell=told.append, show=show)
+            if not is_done:
+                raise loading.DemoBusy
+            self.stdout.write(f"The project “Demo”: {told[0]}.")
             return
-        removed = loading.remove_demo(actor=SHELL)
+        removed = asking.remove_demo(actor=SHELL)
         self.stdout.write("Removed the demo data." if removed else "There is no demo data.")
