@@ -202,7 +202,7 @@ def test_people_subscribe_themselves_where_they_may_read(
         )
     client = Client()
     client.force_login(user)
-    assert "Mail it to me no more" in client.get("/weekly/").getvalue().decode()
+    assert "Stop mailing it to me" in client.get("/weekly/").getvalue().decode()
     client.post("/weekly/mail/", {"do": "stop"})
     assert not WeeklySubscription.objects.exists()
     client.post("/weekly/mail/", {"do": "start"})

@@ -172,10 +172,10 @@ def test_who_has_the_message_says_that_they_see_to_it(
     assert "nobody yet" in text_of(owner, PAGE)
 
     # A program that looks at links does nothing.
-    assert "See to it?" in text_of(client, path)
+    assert "Acknowledge this alert?" in text_of(client, path)
     assert Alert.objects.get().acknowledged_at is None
-    assert "You see to it" in client.post(path).content.decode()
-    assert "Somebody sees to it" in text_of(client, path)
+    assert "Acknowledged<" in client.post(path).content.decode()
+    assert "Acknowledged already" in text_of(client, path)
     assert client.get(path.replace("/seen/", "/seen/x")).status_code == 410
 
     assert "who got the message" in text_of(owner, PAGE)

@@ -156,7 +156,7 @@ def test_a_forgotten_password_is_set_anew_by_a_link_in_a_mail(
 
     assert "/login/reset/" in sign_in
     assert (faults(form.content.decode()), sent.to) == ([], ["vera@example.org"])
-    assert "Look into your mail" in asked.content.decode()
+    assert "Check your mail" in asked.content.decode()
     # The token is not in the address of the form, which a browser may tell others.
     assert path.rstrip("/").rsplit("/", 1)[1] not in address
     assert done.status_code == 302

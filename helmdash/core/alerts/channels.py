@@ -354,7 +354,7 @@ _SHAPES: Final[Mapping[ChannelKind, Callable[[Target, Message, Links], _Shaped]]
 def _text(message: Message, links: Links) -> str:
     lines = [headline(message), "", *_named(message, links)]
     if links.acknowledgement:
-        lines += ["", f"To say that you see to it: {links.acknowledgement}"]
+        lines += ["", f"To acknowledge it: {links.acknowledgement}"]
     lines += ["", f"Project {message.project}, rule {message.rule}."]
     return "\n".join(lines) + "\n"
 

@@ -165,7 +165,7 @@ def _figures(call: CallView) -> Iterator[tuple[str, object]]:
     yield "Tool schemas, bytes", call.sent.tools_bytes
     yield "Trimmed to, bytes", call.trim.after_bytes if call.trim else None
     yield "Latency, ms", call.latency_ms
-    yield "First token after, ms", call.ttft_ms
+    yield "Time to first token, ms", call.ttft_ms
 
 
 def _changed(old: Sequence[object], new: Sequence[object], *, most: int) -> Iterator[MessagePair]:
