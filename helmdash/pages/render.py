@@ -24,7 +24,7 @@ from helmdash.core.access.permissions import Right
 from helmdash.operations.jobs.kinds import DEMO
 from helmdash.pages import scope
 from helmdash.pages.addresses import in_project
-from helmdash.pages.parts.jobs import demo_loading
+from helmdash.pages.demo_banner import demo_loading
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import calls
 from helmdash.queries.jobs import find_job

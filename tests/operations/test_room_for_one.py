@@ -103,7 +103,7 @@ def test_demo_data_is_changed_by_one_at_a_time(db: None) -> None:
     class Stop(Exception):
         pass
 
-    def meanwhile(_said: object) -> None:
+    def meanwhile(_step: str, _done: int, _of: int) -> None:
         with pytest.raises(DemoBusy):
             remove_demo(actor=SHELL)
         raise Stop

@@ -18,7 +18,6 @@ from helmdash.operations.demo.care import load_care
 from helmdash.operations.demo.fixtures import captures_of, read_fixture, time_of
 from helmdash.operations.demo.plans import load_plans
 from helmdash.operations.fitting.fits import fit_catalog
-from helmdash.operations.jobs.leases import Progress
 from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import project_info
 from helmdash.records import audit
@@ -51,9 +50,8 @@ DEMO_SLUG = "demo"
 _CALLER = "demo"
 # After the fits: calls, plans, conversations that are cared for.
 _LARGE_STEPS = 3
-# Where a run would go on. Said with each step, so that it is noted at once and a cancel is heard:
-# the whole takes some seconds.
-_BEGINNING = ""
+# Hears what is done next, and of how many steps how many are done.
+Progress = Callable[[str, int, int], object]
 
 
 _changing = threading.Lock()
@@ -88,7 +86,7 @@ def _alone() -> Iterator[None]:
 
 
 def load_demo(
-    *, actor: Actor, now: datetime, progress: Callable[[Progress], None] = lambda said: None
+    *, actor: Actor, now: datetime, progress: Progress = lambda step, done, of: None
 ) -> int:
     """Load the demo project afresh, with times up to `now`. Gives the number of calls.
 
@@ -121,7 +119,7 @@ def _begin(actor: Actor) -> None:
     )
 
 
-def fill_demo(*, now: datetime, progress: Callable[[Progress], None]) -> int:
+def fill_demo(*, now: datetime, progress: Progress) -> int:
     """Fill the demo project, from its beginning also where a part is in it already. Gives the
     number of calls. Raises NoDemo, DemoBusy, and what `progress` raises, to end it there.
     """
@@ -129,24 +127,24 @@ def fill_demo(*, now: datetime, progress: Callable[[Progress], None]) -> int:
         return _fill(now, progress)
 
 
-def _fill(now: datetime, progress: Callable[[Progress], None]) -> int:
+def _fill(now: datetime, progress: Progress) -> int:
     row = _project()
     if row is None:
         raise NoDemo
+    told = read_fixture("calls")
+    steps = len(told["fits"]) + _LARGE_STEPS
+
+    def tell(step: str, done: int) -> None:
+        progress(step, done, steps)
+
     if row.catalogs.exists():
-        progress(Progress(step="removing what there was", cursor=_BEGINNING))
+        tell("removing what there was", 0)
         with transaction.atomic():
             _delete_rows(row)
     body = read_fixture("catalog")
     add_revision(project_id=row.pk, name="demo", body=body, now=now, make_current=True)
     row.refresh_from_db()
     project = project_info(row)
-    told = read_fixture("calls")
-    steps = len(told["fits"]) + _LARGE_STEPS
-
-    def tell(step: str, done: int) -> None:
-        progress(Progress(step=step, done=done, of=steps, cursor=_BEGINNING))
-
     for number, fit in enumerate(told["fits"]):
         tell(f"fit {number + 1} of {len(told['fits'])}", number)
         fit_catalog(

@@ -188,8 +188,12 @@ def _look_at_trials(run: Run) -> Done:
 
 
 def _fill_demo(run: Run) -> Done:
+    # With a cursor each step is noted, and a cancel heard: the whole takes some seconds.
+    def progress(step: str, done: int, of: int) -> None:
+        run.tell(Progress(step=step, done=done, of=of, cursor=""))
+
     try:
-        calls = loading.fill_demo(now=run.now, progress=run.tell)
+        calls = loading.fill_demo(now=run.now, progress=progress)
     except loading.NoDemo:
         return Done(told="the demo project was removed", due_at=None)
     return Done(told=f"recorded {calls} calls", due_at=None)

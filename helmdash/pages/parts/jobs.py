@@ -42,34 +42,6 @@ def job_row(job: JobState) -> JobRow:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemoLoading:
-    """How the loading of the demo goes, or how it ended.
-
-    step: what is done now, "" before the first; share: of 100. is_part: it was cancelled.
-    """
-
-    is_under_way: bool
-    is_ending: bool
-    is_part: bool
-    step: str
-    share: int
-
-
-def demo_loading(job: JobState | None) -> DemoLoading | None:
-    """None: nobody has asked for it by a page."""
-    if job is None:
-        return None
-    is_failed = job.outcome == "failed" and not job.is_running
-    return DemoLoading(
-        is_under_way=job.is_running or job.due_at is not None,
-        is_ending=job.is_running and job.is_ending,
-        is_part=job.outcome == "cancelled",
-        step=f"it failed ({job.told}) and is tried again" if is_failed else job.step,
-        share=(_share(job) or 0) if job.is_running else 0,
-    )
-
-
 def _share(job: JobState) -> int | None:
     if job.steps_done is None or not job.steps_all:
         return None

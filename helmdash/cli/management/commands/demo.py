@@ -32,7 +32,7 @@ class Command(BaseCommand):
                 is_done = asking.load_demo_now(actor=SHELL, tell=told.append, show=show)
             if not is_done:
                 raise loading.DemoBusy
-            self.stdout.write(f"The project “Demo”: {told[0]}.")
+            self.stdout.write(f"The project “Demo”: {told[0] if told else 'cancelled'}.")
             return
         removed = asking.remove_demo(actor=SHELL)
         self.stdout.write("Removed the demo data." if removed else "There is no demo data.")
