@@ -95,7 +95,9 @@ def picked_later(*, project_id: int, fit_ids: Sequence[int]) -> LaterPicks:
     for fit in fits:
         for entry in fit.removed:
             dropped[entry] = dropped.get(entry, 0) + 1
-            pick = _first_pick(fit, picks.get(entry, ()), works[fit.name])
+            # Of thousands that were dropped few are ever picked.
+            of_entry = picks.get(entry)
+            pick = _first_pick(fit, of_entry, works[fit.name]) if of_entry else None
             if pick is not None:
                 found.setdefault(entry, []).append((fit, pick))
     rows = (
