@@ -19,7 +19,8 @@ from tests.support.fleet_figures import estimator_error, plateau_error
 
 _FLEETS = int(os.environ.get("BENCH_FLEETS", "300"))
 _CALLS = 300
-# What the issue asks of each kind; of a steep slope it asks nothing.
+# What the issue asks of each kind: 2 % without a cliff, 3 % where something else happened. Falls of
+# exactly forty points and steep slopes cannot both be told by 300 calls (docs/evidence.md).
 _MOST: dict[fleets.Kind, float] = {
     fleets.outage: 0.03,
     fleets.version: 0.03,
@@ -27,13 +28,15 @@ _MOST: dict[fleets.Kind, float] = {
     fleets.mixed: 0.03,
     fleets.drift: 0.03,
     fleets.talking: 0.03,
+    fleets.gone_cliff: 0.03,
     fleets.flat: 0.02,
-    fleets.slope: 0.03,
+    fleets.slope: 0.02,
 }
 _LEAST: dict[fleets.Kind, float] = {
     fleets.cliff: 0.95,
     fleets.troubled_cliff: 0.95,
     fleets.talking_cliff: 0.95,
+    fleets.late_cliff: 0.95,
 }
 # How much worse the suggested budget is, of how many conversations, and its share of them.
 _TRIALS = (

@@ -2,9 +2,9 @@
 
 A ceiling is found where (1) enough calls lie on both sides of it, (2) prompts above go wrong more
 often than prompts below within blocks of like calls (core.evidence.stratified), far beyond chance,
-(3) most of the fall happens there and not little by little, (4) it is seen in several stretches of
-time, also without the one that shows it most, and lately, (5) larger prompts still do not fare well
-again. Each condition has a word, so that somebody is told which one is missing.
+(3) it happens at one size and not little by little (core.evidence.shape), (4) it is seen in several
+stretches of time, also without the one that shows it most, and lately, (5) larger prompts still do
+not fare well again. Each condition has a word, so that somebody is told which one is missing.
 
 How often it is right and wrong: docs/evidence.md, measured by bench/evidence.py.
 """
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from helmdash.core.evidence.shape import step_odds
 from helmdash.core.evidence.stratified import (
     UNKNOWN_FALL,
     Block,
@@ -25,11 +26,10 @@ from helmdash.core.evidence.stratified import (
     blocks_of,
     fall_between,
     falls_at,
-    trend_z,
 )
 from helmdash.core.rollups.bands import band_end
 
-SAFE_INPUT_VERSION: Final = "safe-input-1"
+SAFE_INPUT_VERSION: Final = "safe-input-2"
 
 # Fewer say nothing of a share: twenty calls have an interval of forty points.
 LEAST_BELOW: Final = 30
@@ -40,24 +40,28 @@ _LEAST_Z: Final = 3.5
 _LEAST_Z_WITHOUT: Final = 2.5
 _LEAST_BLOCKS: Final = 4.0
 # Of the whole: worth a budget's edit, and what forty points that must be found hardly ever look
-# like by chance. Beside the ceiling, where fewer calls are: less, for the same reason.
-_LEAST_FALL: Final = 0.25
+# like by chance, even where they came with a version of the middle. Beside the ceiling, where fewer
+# calls are: less, for the same reason, and in standard errors what outages hardly ever give.
+_LEAST_FALL: Final = 0.2
 _LEAST_FALL_NEAR: Final = 0.15
+_LEAST_Z_NEAR: Final = 1.5
 # The bands beside the ceiling that are compared, on either side: a power of two.
 _NEAR: Final = 2
-# How much better a step has to tell the failures than a straight line does (the difference of
-# their squared z), with three for each standard error of the fall beside the ceiling. Drawn from
-# fleets with cliffs and slopes (docs/evidence.md): more misses cliffs, less believes slopes.
-_LEAST_STEP: Final = 10.0
-_NEAR_COUNTS: Final = 3.0
+# How much likelier a step has to be than a slope, as a natural logarithm. Less than nothing, for a
+# fall of forty points that is missed costs more than a slope of ten for each power of two that is
+# taken for one; docs/evidence.md has the curve.
+_LEAST_ODDS: Final = -1.5
+# Than a step that was mended: even where large prompts are no longer sent.
+_LEAST_ODDS_MENDED: Final = -5.0
 # Of the fall, what must be left among still larger prompts.
 _LEAST_LEFT: Final = 0.4
 # Of the later half, whose calls are fewer.
 _LATE_BLOCKS: Final = 2.0
 _LEAST_FALL_LATE: Final = 0.15
 _LEAST_Z_LATE: Final = 1.3
-# By what more is asked of a half that is looked at because the whole showed nothing.
-_SECOND_LOOK: Final = 1.3
+# By what more is asked of a half that is looked at because the whole showed nothing, and of a part.
+_SECOND_LOOK: Final = 1.1
+_PART: Final = 1.3
 
 
 class Finding(StrEnum):
@@ -99,13 +103,14 @@ def find_safe_input(cells: Iterable[Cell], *, is_part: bool = False) -> SafeInpu
     is_part: of a model's calls only some are looked at (those of one upstream, say) besides all of
     them: more is asked of what is looked at several times.
 
-    Where all calls together show none, the later half is asked alone: a version that cannot take
-    large prompts may be new.
+    Where all calls together show no fall, or too few stretches of time do, the later half is asked
+    alone: a version that cannot take large prompts may be new. Not where they show a slope: half of
+    the calls tell it less well from a step.
     """
     given = sorted(cells, key=lambda cell: cell.at)
-    more = _SECOND_LOOK if is_part else 1.0
+    more = _PART if is_part else 1.0
     found = _find(given, more)
-    if found.finding in (Finding.CEILING, Finding.TOO_FEW):
+    if found.finding not in (Finding.NO_FALL, Finding.NOT_SPREAD):
         return found
     later = _find(_later_half(given), more * _SECOND_LOOK)
     return later if later.finding is Finding.CEILING else found
@@ -159,12 +164,18 @@ def _judge(blocks: Sequence[Block], fall: Fall, at: int, more: float) -> Finding
         return Finding.NO_FALL
     if fall.blocks < _LEAST_BLOCKS or _without_worst(blocks, at).z < _LEAST_Z_WITHOUT:
         return Finding.NOT_SPREAD
-    if not _is_step(blocks, at, _LEAST_STEP * more):
-        return Finding.GRADUAL
     beyond = fall_between(blocks, small=_below(at), large=range(at + _NEAR + 1, _TOP))
     if beyond.points is not None and beyond.points + beyond.error < fall.points * _LEAST_LEFT:
         return Finding.RECOVERS
-    return Finding.CEILING if _is_so_lately(blocks, at) else Finding.NOT_LATELY
+    near = fall_between(blocks, small=_below(at, _NEAR), large=_above(at, _NEAR))
+    if near.points is None or near.points < _LEAST_FALL_NEAR or near.z < _LEAST_Z_NEAR:
+        return Finding.GRADUAL
+    odds = step_odds(blocks)
+    if odds.to_slope < _LEAST_ODDS:
+        return Finding.GRADUAL
+    if odds.to_mended < _LEAST_ODDS_MENDED or not _is_so_lately(blocks, at):
+        return Finding.NOT_LATELY
+    return Finding.CEILING
 
 
 def _is_so_lately(blocks: Sequence[Block], at: int) -> bool:
@@ -175,14 +186,6 @@ def _is_so_lately(blocks: Sequence[Block], at: int) -> bool:
     if fall.points is None or fall.blocks < _LATE_BLOCKS:
         return True
     return fall.points >= _LEAST_FALL_LATE and fall.z >= _LEAST_Z_LATE
-
-
-def _is_step(blocks: Sequence[Block], at: int, least: float) -> bool:
-    near = fall_between(blocks, small=_below(at, _NEAR), large=_above(at, _NEAR))
-    if near.points is None or near.points < _LEAST_FALL_NEAR:
-        return False
-    step, line = trend_z(blocks, lambda band: float(band > at)), trend_z(blocks, float)
-    return step**2 - line**2 + _NEAR_COUNTS * near.z >= least
 
 
 def _without_worst(blocks: Sequence[Block], at: int) -> Fall:

@@ -11,7 +11,7 @@ never more than about one standard error.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -121,27 +121,6 @@ def falls_at(blocks: Sequence[Block], places: Sequence[int]) -> dict[int, Fall]:
                 above = (block.calls - below, all_clean - below_clean)
                 pairs[place].append(((below, below_clean), above))
     return {place: _mantel_haenszel(found) for place, found in pairs.items()}
-
-
-def trend_z(blocks: Sequence[Block], score: Callable[[int], float]) -> float:
-    """How much more goes wrong where a band's score is higher, within blocks, in standard errors.
-
-    The score test of a logistic model with a constant for each block: a score that is true of the
-    calls has a larger z than one that is only like it.
-    """
-    excess = variance = 0.0
-    for block in blocks:
-        n = block.calls
-        clean = sum(good for _, good in block.bands.values())
-        if n < 2 or clean in (0, n):
-            continue
-        share = 1 - clean / n
-        scores = [(score(band), calls, good) for band, (calls, good) in block.bands.items()]
-        middle = sum(each * calls for each, calls, _ in scores) / n
-        excess += sum(each * (calls - good - calls * share) for each, calls, good in scores)
-        spread = sum(calls * (each - middle) ** 2 for each, calls, _ in scores)
-        variance += share * (1 - share) * n / (n - 1) * spread
-    return excess / math.sqrt(variance) if variance else 0.0
 
 
 def _blocks(cells: Iterable[Cell], least: int) -> list[Block]:
