@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from helmdash.core.access.permissions import SHELL
+from helmdash.core.catalog.catalog import parse_catalog
+from helmdash.core.fitting.prepared import PreparedCatalog, prepare
 from helmdash.core.ranking.ranking import PastPlan
 from helmdash.core.whatif.fits import (
     NotReplayable,
@@ -21,7 +23,12 @@ from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
-from helmdash.queries.whatif.kept_fits import catalog_of, forget_catalogs, recorded_fit
+from helmdash.queries.whatif.kept_fits import (
+    KeptCatalogs,
+    catalog_of,
+    forget_catalogs,
+    recorded_fit,
+)
 from helmdash.records.models import Budget, CatalogRevision, Fit, PlanCatalog
 from tests.core.catalogs import make_catalog
 from tests.factories import NOW
@@ -101,6 +108,25 @@ def test_a_replay_is_the_live_fit_to_the_byte(
 def text(receipt: dict[str, object]) -> str:
     """The bytes of a receipt; PostgreSQL gives back members in an order of its own."""
     return json.dumps(receipt, sort_keys=True)
+
+
+def test_catalogs_in_memory_are_bounded_by_their_bytes_too() -> None:
+    small, large = (prepare(parse_catalog(make_catalog(packs=each))) for each in (1, 60))
+    made: list[str] = []
+
+    def find(key: tuple[int, str, str]) -> PreparedCatalog:
+        made.append(key[1])
+        return large if key[1].startswith("large") else small
+
+    kept = KeptCatalogs(find, most=3, most_bytes=large.totals[0] + small.totals[0])
+    for name in ("one", "two", "three", "four", "two", "large", "two", "large2"):
+        kept.get((1, name, ""))
+
+    # "two" was there each time that it was asked for, until a second large one came.
+    assert made == ["one", "two", "three", "four", "large", "large2"]
+    assert kept.bytes == large.totals[0] + small.totals[0]
+    kept.get((1, "large", ""))
+    assert kept.bytes <= large.totals[0] + small.totals[0]
 
 
 def test_what_is_not_kept_is_not_replayed(project: ProjectInfo) -> None:

@@ -225,6 +225,25 @@ def test_a_run_that_breaks_off_goes_on_and_counts_nothing_twice(
     assert (found.state, found.totals) == ("done", whole)
 
 
+def test_projects_take_turns_and_count_the_same(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(project, *PROMPTS)
+    whole = WhatIf.objects.get(name=answered(project).id).totals
+    other = make_ruled_project(slug="other")
+    asked = [ask(project), ask(project), ask(other)]
+    monkeypatch.setattr(running, "_TURN_SECONDS", -1.0)
+    turns: list[str] = []
+
+    running.run_all(lambda words, done, of: turns.append(words.partition(":")[0]))
+
+    first, second, others = (each.id for each in asked)
+    assert list(dict.fromkeys(turns)) == [first, others, second]
+    assert turns[:4] == [first, others, first, others]
+    assert WhatIf.objects.get(name=first).totals == whole
+    assert WhatIf.objects.filter(state="done").count() == 4
+
+
 def test_one_that_is_cancelled_keeps_what_it_has_and_runs_no_more(project: ProjectInfo) -> None:
     talk(project, *PROMPTS)
     asked = ask(project)

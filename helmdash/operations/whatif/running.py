@@ -33,6 +33,8 @@ MOST_CALLS: Final = 1_000_000
 MOST_FITS: Final = 20_000
 # How often it is saved: what a process that is killed has done in vain.
 _SAVE_SECONDS: Final = 1.0
+# Then a what-if of another project goes on, so that none waits for minutes of all the others'.
+_TURN_SECONDS: Final = 10.0
 # A fifth of the time belongs to the other threads of the server.
 _REST_SHARE: Final = 0.25
 _LONGEST_REST: Final = 0.05
@@ -48,14 +50,26 @@ def is_due(now: datetime) -> bool:
 
 
 def run_all(tell: Tell) -> int:
-    """Run all that wait, the oldest first; how many were ended. tell: hears a sentence and how many
-    steps of how many are done, and may raise to end it here."""
-    ended = 0
-    while (row := WhatIf.objects.filter(state__in=UNDER_WAY).order_by("id").first()) is not None:
-        _run(row, tell)
-        ended += 1
+    """Run all that wait: of each project the oldest first, and projects in turns of _TURN_SECONDS.
+    How many were ended. tell: hears a sentence and how many steps of how many are done, and may
+    raise to end it here."""
+    ended = project_id = 0
+    while (row := _next(project_id)) is not None:
+        project_id = row.project_id
+        ended += _run(row, tell)
     forget_catalogs()
     return ended
+
+
+def _next(before: int) -> WhatIf | None:
+    """The oldest of the project whose turn it is after another one's."""
+    rows = WhatIf.objects.filter(state__in=UNDER_WAY).order_by("project_id", "id")
+    return rows.filter(project_id__gt=before).first() or rows.first()
+
+
+def _is_awaited(project_id: int) -> bool:
+    """Whether another project waits for its turn."""
+    return WhatIf.objects.filter(state__in=UNDER_WAY).exclude(project_id=project_id).exists()
 
 
 @dataclass(slots=True)
@@ -73,14 +87,16 @@ class _Standing:
         return {"phase": self.phase, "place": list(self.place), "looked": self.looked}
 
 
-def _run(row: WhatIf, tell: Tell) -> None:
+def _run(row: WhatIf, tell: Tell) -> bool:
+    """Whether it has ended; else the turn is another project's, and its place is saved."""
+    turn_ends = time.monotonic() + _TURN_SECONDS
     try:
         asked = _Asked(span_of(row), judge_of(row))
         calls = walks.count_calls(asked.span, MOST_CALLS)
         fits = walks.count_fits(asked.span, MOST_FITS)
     except Exception as error:
         _fail(row, error)
-        return
+        return True
     # Every call is looked at twice: by itself, and in its conversation.
     ends = (calls, 2 * calls, 2 * calls + _CALLS_OF_A_FIT * fits)
     stored: dict[str, Any] = row.cursor or {}
@@ -101,7 +117,7 @@ def _run(row: WhatIf, tell: Tell) -> None:
             looked, place = step(asked, standing)
         except Exception as error:
             _fail(row, error)
-            return
+            return True
         standing.looked += looked
         standing.done = min(standing.done + looked * cost, ends[standing.phase])
         if place is None or standing.looked >= most:
@@ -110,9 +126,14 @@ def _run(row: WhatIf, tell: Tell) -> None:
         else:
             standing.place = place
         if time.monotonic() - standing.saved_at > _SAVE_SECONDS and not _save(row, standing):
-            return  # somebody has cancelled it
+            return True  # somebody has cancelled it
+        if time.monotonic() > turn_ends:
+            if _is_awaited(row.project_id):
+                return not _save(row, standing)
+            turn_ends = time.monotonic() + _TURN_SECONDS
         time.sleep(min((time.monotonic() - began) * _REST_SHARE, _LONGEST_REST))
     _save(row, standing, state="done", ended_at=Now())
+    return True
 
 
 class _Asked(NamedTuple):
