@@ -51,7 +51,14 @@ __all__ = [
 
 # Never shown, not even where they are wrong.
 _SECRETS = frozenset(
-    {"admin_password", "apprise_urls", "bootstrap_api_key", "oidc_client_secret", "secret_key"}
+    {
+        "admin_password",
+        "apprise_urls",
+        "bootstrap_api_key",
+        "oidc_client_secret",
+        "otlp_export_headers",
+        "secret_key",
+    }
 )
 
 

@@ -10,10 +10,12 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from helmdash import installation
+from helmdash.conf.header_list import parse_headers
 from helmdash.conf.urls import authority_problem, database_url_problem
 from helmdash.core.access.client_address import parse_networks
 from helmdash.core.access.oidc_roles import parse_role_rules
 from helmdash.core.alerts.apprise_names import parse_named_urls
+from helmdash.core.upstreams.addresses import url_problem
 
 PREFIX = "HELMDASH_"
 
@@ -358,6 +360,21 @@ class Env(BaseSettings):
         if problem:
             raise ValueError(problem)
         return value.rstrip("/")
+
+    @field_validator("otlp_export_url")
+    @classmethod
+    def _receiver(cls, value: str) -> str:
+        # Where it may be is the operator's own word.
+        problem = url_problem(value.rstrip("/"), allow_private=True) if value else None
+        if problem:
+            raise ValueError(problem[:1].lower() + problem[1:].rstrip("."))
+        return value
+
+    @field_validator("otlp_export_headers")
+    @classmethod
+    def _headers(cls, value: str) -> str:
+        parse_headers(value)
+        return value
 
     @field_validator("smtp_url")
     @classmethod

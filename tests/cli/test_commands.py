@@ -264,6 +264,8 @@ def test_settings_help_lists_every_setting() -> None:
         ("HELMDASH_PUBLIC_URL", "example.org", "must start with http"),
         ("HELMDASH_OIDC_ISSUER", f"https://a.test/{'x' * 255}", "at most 255 characters"),
         ("HELMDASH_BOOTSTRAP_API_KEY", "two words", "one word"),
+        ("HELMDASH_OTLP_EXPORT_URL", "gopher://x", "URL='gopher://x': it must start with http://"),
+        ("HELMDASH_OTLP_EXPORT_HEADERS", "sk-hidden", "HEADERS=***: header 1 is no header"),
     ],
 )
 def test_a_bad_setting_is_named(

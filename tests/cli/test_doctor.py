@@ -18,7 +18,13 @@ from helmdash.records.secrets import seal
 from tests.factories import NOW, make_capture, make_key, make_project, record
 from tests.support.processes import free_port
 
-SECRETS = ("sk-of-a-provider", "a-bootstrap-key-9", "a-password-9", "what somebody asked")
+SECRETS = (
+    "a-header-9",
+    "sk-of-a-provider",
+    "a-bootstrap-key-9",
+    "a-password-9",
+    "what somebody asked",
+)
 
 
 @pytest.fixture
@@ -58,6 +64,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings with secrets in them."""
     monkeypatch.setenv("HELMDASH_BOOTSTRAP_API_KEY", "a-bootstrap-key-9")
     monkeypatch.setenv("HELMDASH_ADMIN_PASSWORD", "a-password-9")
+    monkeypatch.setenv("HELMDASH_OTLP_EXPORT_HEADERS", "Authorization=Bearer%20a-header-9")
     monkeypatch.setenv("HELMDASH_WORKER", "2")
 
 

@@ -25,6 +25,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from helmdash import conf
 from helmdash.api.metrics import KnownUsage, known_usage
+from helmdash.conf.header_list import parse_headers
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.core.calls.capture import CapturedTrim
 from helmdash.core.calls.routes import CallRoute
@@ -35,7 +36,6 @@ from helmdash.operations.jobs.running import JobThread
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.exporting import export_states
-from helmdash.records.header_list import parse_headers
 from helmdash.records.models import AuditEntry, Exporter, PendingExport, Round
 from helmdash.records.secrets import seal
 from helmdash.upstream.trace_export import address_of

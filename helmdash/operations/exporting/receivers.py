@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from helmdash.conf.header_list import parse_headers
 from helmdash.operations.exporting import outbox
-from helmdash.records.header_list import parse_headers
 from helmdash.records.secrets import unseal
 
 

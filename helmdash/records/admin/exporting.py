@@ -12,10 +12,10 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from helmdash.conf.header_list import parse_headers
 from helmdash.core.upstreams.addresses import origin_of, shown_url, url_problem
 from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
-from helmdash.records.header_list import parse_headers
 from helmdash.records.models import Exporter
 from helmdash.records.rights import person_of
 from helmdash.records.secrets import seal
