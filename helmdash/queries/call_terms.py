@@ -35,6 +35,8 @@ _HAS: Final[Mapping[str, Q]] = {
     "cut": Q(level=Level.UNKNOWN.value, level_reason=HealthReason.SUSPECTED_CUT.value),
     "tools": Q(sent_tools_bytes__gt=0),
     "usage": Q(prompt_tokens__isnull=False),
+    # Unknown is said too, or it would be lost when it is left out.
+    "reasoning": Q(reasoning_tokens__isnull=False, reasoning_tokens__gt=0),
 }
 
 _CAUSES: Final = tuple(cause.value for cause in FailureCause)

@@ -114,6 +114,20 @@ def test_what_is_learned_stands_under_the_budget(owner: Client, project: Project
     assert "/calls/only/" in _text(owner, calls.replace("&amp;", "&"))
 
 
+def test_what_replies_with_reasoning_taught_leads_to_their_calls(
+    owner: Client, project: ProjectInfo
+) -> None:
+    for name, reasoning in (("plain", None), ("thought", 20)):
+        usage = {"prompt_tokens": 900, "completion_tokens": 50, "reasoning_tokens": reasoning}
+        record(make_capture(id=name, conversation=None, started_at=timezone.now(), usage=usage))
+
+    shown = _text(owner, "/budgets/?model=openai/gpt-4o")
+
+    (address,) = re.findall(r'href="(/calls/[^"]+has[^"]+reasoning[^"]*)"', shown)
+    listed = _text(owner, address.replace("&amp;", "&"))
+    assert set(re.findall(r'href="/calls/(plain|thought)/', listed)) == {"thought"}
+
+
 def test_a_suggestion_is_tried_and_its_arms_are_shown_with_their_calls(
     owner: Client, project: ProjectInfo
 ) -> None:

@@ -189,6 +189,8 @@ def _of_upstream(name: str) -> dict[str, str]:
 
 # A part of a model's calls, and the filter that leaves it.
 _PARTS = {"purpose": "purpose", "prompt_variant": "variant"}
+# Parts that a word of the query language leaves.
+_TERMS = {"reasoning": term_text("has", "reasoning")}
 
 
 def _calls_of(model_key: str, each: LearnedLimit) -> str:
@@ -198,6 +200,8 @@ def _calls_of(model_key: str, each: LearnedLimit) -> str:
     kind, _, name = each.part.partition("=")
     if kind in _PARTS:
         query[_PARTS[kind]] = name
+    elif each.part in _TERMS:
+        query["query"] = " ".join(filter(None, (query.get("query", ""), _TERMS[each.part])))
     elif each.part:
         return ""
     if each.figure is Figure.CONTEXT_LENGTH:
