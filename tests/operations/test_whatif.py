@@ -255,6 +255,19 @@ def test_one_that_is_cancelled_keeps_what_it_has_and_runs_no_more(project: Proje
     assert WhatIf.objects.get(name=asked.id).started_at is None
 
 
+def test_a_new_row_of_a_free_model_has_the_figures_of_a_free_route(project: ProjectInfo) -> None:
+    key = f"{MODEL}:free"
+    lowered = budgets.table(project_id=project.id).lookup(key)
+    asked = ask(project, edits=[{"key": key, "changes": {"output_tokens": 900}}])
+
+    asking.apply(actor=SHELL, project_id=project.id, name=asked.id, now=NOW)
+
+    row = Budget.objects.get(key=key, project_id=project.id)
+    told = (row.tier, row.input_tokens, row.max_catalog_bytes, row.wants_strict_json)
+    assert told == ("C", lowered.input_tokens, lowered.max_catalog_bytes, False)
+    assert row.output_tokens == 900
+
+
 def test_applying_is_an_ordinary_edit_that_may_be_made_once(project: ProjectInfo) -> None:
     asked = ask(project, edits=[{"key": MODEL, "changes": EDIT}, {"key": "new/", "changes": EDIT}])
 

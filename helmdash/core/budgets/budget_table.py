@@ -214,14 +214,19 @@ class BudgetTable:
     def row_to_edit(self, key: str, *, project: str) -> BudgetSpec:
         """The row with this key as an edit in one project alone has it: the project's own, or a new
         one (budget_id None) with the figures of every project's row of that key, or else of the
-        row that governs an id like the key."""
+        row that governs an id like the key, lowered where that is a `:free` one: a row of its own
+        is lowered no more."""
         wanted = _normalised(key)
         alike = [row for row in self._all if _normalised(row.key) == wanted]
         for row in alike:
             if row.project == project:
                 return row
-        base = alike[0] if alike else replace(self.row_of(key), key=key.strip())
+        base = alike[0] if alike else replace(self._row_as_ruled(wanted), key=key.strip())
         return replace(base, budget_id=None, project=project)
+
+    def _row_as_ruled(self, wanted: str) -> BudgetSpec:
+        match = self._match(wanted)
+        return _freed(match.row, self._rows[""]) if _is_freed(wanted, match) else match.row
 
     def key_to_edit(self, model: str) -> str:
         """The key of the row that an edit for one model is made to: that of the row which governs
