@@ -140,6 +140,18 @@ class OtlpApp:
                     found = await self._read(signal, encoding, unpacked, caller)
             else:
                 found = await self._read(signal, encoding, body, caller)
+        try:
+            found = await self._store(found, caller)
+        except BaseException:
+            found.give_back(self._surroundings)
+            raise
+        answer = success(signal, encoding, rejected=found.rejected, why=found.why)
+        counts = _counts(found)
+        _count(signal, counts)
+        await _send(send, 200, answer, encoding, [(_COUNTS, counts)])
+
+    async def _store(self, found: Reading, caller: Caller) -> Reading:
+        """Store what an export tells; gives it without what was refused. Raises RecorderBusy."""
         await self._record(found.captures, caller)
         if found.lent:
             await self._in_thread(partial(_place_calls, found.lent, caller.project))
@@ -147,10 +159,7 @@ class OtlpApp:
             # Told twice, it is kept once; how many were too many.
             refused = await self._in_thread(partial(_note_events, found.events, caller.project))
             found = found.without_events(refused) if refused else found
-        answer = success(signal, encoding, rejected=found.rejected, why=found.why)
-        counts = _counts(found)
-        _count(signal, counts)
-        await _send(send, 200, answer, encoding, [(_COUNTS, counts)])
+        return found
 
     async def _read(
         self, signal: Signal, encoding: Encoding, body: bytes, caller: Caller

@@ -9,7 +9,7 @@ from datetime import datetime
 from helmdash.core.calls.capture import CLOCK_AHEAD, Capture
 from helmdash.core.telemetry.facts import placed
 from helmdash.core.telemetry.logs import TimedEvent, calls_of, events_of
-from helmdash.core.telemetry.nesting import Nameless, Surroundings, innermost
+from helmdash.core.telemetry.nesting import Nameless, SpanKey, Surroundings, innermost
 from helmdash.core.telemetry.spans import above_of, agent_of, capture_of, is_call, session_of
 from helmdash.core.telemetry.values import Span
 from helmdash.operations.recording.client_events import MOST_EVENTS
@@ -18,18 +18,28 @@ from helmdash.otlp import jsonbody
 from helmdash.otlp.export import Export
 from helmdash.otlp.signals import Encoding, Signal
 
+_Waited = list[tuple[SpanKey, tuple[Nameless, ...]]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """The calls of one export, what else it tells of conversations, and how many records told of no
-    call. lent: where calls of earlier exports belong. why: what was rejected."""
+    call. lent: where calls of earlier exports belong; waited: which spans those waited for. why:
+    what was rejected."""
 
     captures: tuple[Capture, ...]
     lent: tuple[LentPlace, ...]
+    waited: tuple[tuple[SpanKey, tuple[Nameless, ...]], ...]
     events: tuple[TimedEvent, ...]
     others: int
     rejected: int
     why: str
+
+    def give_back(self, surroundings: Surroundings) -> None:
+        """Let the calls of earlier exports wait again: this one could not be stored, and comes
+        once more."""
+        for key, calls in self.waited:
+            surroundings.await_session(key, calls)
 
     def without_events(self, refused: int) -> Reading:
         """The same, where so many events were too many to be kept."""
@@ -62,8 +72,9 @@ def read_export(
     """
     export = _decode(signal, encoding, body)
     lent: list[LentPlace] = []
+    waited: _Waited = []
     if signal is Signal.TRACES:
-        captures, lent = _of_spans(export, surroundings, project_id)
+        captures = _of_spans(export, surroundings, project_id, lent, waited)
         all_records = len(export.spans)
     else:
         captures = calls_of(export.logs)
@@ -71,6 +82,7 @@ def read_export(
     return Reading(
         captures=tuple(_timely(capture, now) for capture in captures),
         lent=tuple(lent),
+        waited=tuple(waited),
         events=tuple(events_of(export.logs)),
         others=all_records - len(captures),
         rejected=export.rejected,
@@ -93,12 +105,17 @@ def _decode(signal: Signal, encoding: Encoding, body: bytes) -> Export:
 
 
 def _of_spans(
-    export: Export, surroundings: Surroundings, project_id: int
-) -> tuple[list[Capture], list[LentPlace]]:
+    export: Export,
+    surroundings: Surroundings,
+    project_id: int,
+    lent: list[LentPlace],
+    waited: _Waited,
+) -> list[Capture]:
+    """The calls of an export. lent, waited: get what it tells of calls of earlier ones."""
     known = {(span.trace_id, span.span_id): span for span in export.spans}
     calls = [span for span in known.values() if is_call(span)]
     kept = innermost(known.values(), calls, surroundings, project_id=project_id)
-    lent = _lend(known, surroundings, project_id)
+    _lend(known, surroundings, project_id, lent, waited)
     captures: list[Capture] = []
     for span in kept:
         above = above_of(span, known)
@@ -107,18 +124,22 @@ def _of_spans(
         if capture.conversation is None and capture.id is not None:
             nameless = Nameless(capture.id, agent_of(span, above))
             _await_session([span, *above], [nameless], surroundings, project_id)
-    return captures, lent
+    return captures
 
 
 def _lend(
-    known: Mapping[tuple[str, str], Span], surroundings: Surroundings, project_id: int
-) -> list[LentPlace]:
+    known: Mapping[tuple[str, str], Span],
+    surroundings: Surroundings,
+    project_id: int,
+    lent: list[LentPlace],
+    waited: _Waited,
+) -> None:
     """The places of calls that waited for spans of this export."""
-    found: list[LentPlace] = []
     for key, span in known.items():
         waiting = surroundings.take_waiting((project_id, *key))
         if not waiting:
             continue
+        waited.append(((project_id, *key), tuple(waiting)))
         around = [span, *above_of(span, known)]
         session = session_of(around)
         if session is None:
@@ -127,8 +148,7 @@ def _lend(
         for call in waiting:
             place = placed(session, call.agent)
             if place.conversation is not None:
-                found.append(LentPlace(call.id, place.conversation, place.parent))
-    return found
+                lent.append(LentPlace(call.id, place.conversation, place.parent))
 
 
 def _await_session(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.forms.models import model_to_dict
 
 from helmdash.core.access.permissions import SHELL
@@ -155,6 +157,30 @@ def test_a_call_that_gets_its_session_later_is_as_if_it_had_had_it(db: None) -> 
     assert place_calls(project=told, lent=places, now=NOW) == 0
     (again,) = record(told, span("otel:d:7", "elsewhere"))
     assert (again.duplicate, again.conversation) == (True, "talk")
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_call_that_changes_while_it_gets_its_session_stays_as_it_is(
+    db: None, is_gone: bool
+) -> None:
+    project = make_ruled_project()
+    record(project, span("otel:d:5", None))
+    left = Call.objects.filter(project_id=project.id)
+    waiting = [True]
+
+    def meanwhile(execute: Callable[..., Any], sql: str, *told: Any) -> Any:
+        if CallPayload._meta.db_table in sql and waiting:
+            waiting.clear()
+            left.delete() if is_gone else left.update(routes="otlp_span gateway")
+        return execute(sql, *told)
+
+    with connection.execute_wrapper(meanwhile):
+        lent = [LentPlace("otel:d:5", "talk", None)]
+        assert place_calls(project=project, lent=lent, now=NOW) == 0
+
+    kept: list[Any] = [] if is_gone else [("otlp_span gateway", None)]
+    assert list(left.values_list("routes", "conversation")) == kept
+    assert not Conversation.objects.filter(project_id=project.id).exists()
 
 
 @pytest.mark.parametrize("name", STORIES)

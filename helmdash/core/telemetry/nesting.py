@@ -65,7 +65,8 @@ class Surroundings:
                 self._waiting_calls -= len(oldest)
 
     def take_waiting(self, key: SpanKey) -> list[Nameless]:
-        """The calls that waited for this span, which is here now."""
+        """The calls that waited for this span, which is here now. Where they could not be given
+        their place after all, they are to wait for it again (`await_session`)."""
         if key not in self._waiting:
             return []
         with self._lock:

@@ -8,6 +8,7 @@ in one transaction with the row that it was: its id stays, and its figures move 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
@@ -22,8 +23,14 @@ from helmdash.records.call_names import calls_at, find_places, payloads_at
 from helmdash.records.models import Call, CallName
 from helmdash.records.querysets import starts_with
 
-# Of one transaction, which is over soon.
-_MOST_AT_ONCE = 500
+# Of one transaction: each call takes some ten statements, and on SQLite nobody else writes then.
+_MOST_AT_ONCE = 50
+# Another door told of one of them meanwhile, or it was erased: they are read anew so often.
+_TRIES = 3
+
+
+class _Changed(Exception):
+    """The calls are no longer as they were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +46,16 @@ def place_calls(*, project: ProjectInfo, lent: Sequence[LentPlace], now: datetim
     """Give calls the conversation that they lacked; how many there were. One that has one, or came
     by another door as well, stays as it is; of several places of a call the first counts."""
     return sum(
-        _place(project, lent[start : start + _MOST_AT_ONCE], now)
+        _place_some(project, lent[start : start + _MOST_AT_ONCE], now)
         for start in range(0, len(lent), _MOST_AT_ONCE)
     )
+
+
+def _place_some(project: ProjectInfo, lent: Sequence[LentPlace], now: datetime) -> int:
+    for _ in range(_TRIES):
+        with suppress(_Changed):
+            return _place(project, lent, now)
+    return 0
 
 
 def _place(project: ProjectInfo, lent: Sequence[LentPlace], now: datetime) -> int:
@@ -60,8 +74,12 @@ def _place(project: ProjectInfo, lent: Sequence[LentPlace], now: datetime) -> in
         # Conversations first, in the order that everybody locks in.
         lock_by_name(project.id, {each.conversation for each in places.values()})
         stored = calls_at(project.id, found.values()).filter(conversation=None)
-        mine = stored.filter(pk__in=[row.pk for row in rows])
-        for row in mine.select_for_update(of=("self",)).order_by("id"):
+        mine = stored.filter(pk__in=[row.pk for row in rows], routes=CallRoute.OTLP_SPAN.value)
+        locked = list(mine.select_for_update(of=("self",)).order_by("id"))
+        if len(locked) < len(rows):
+            # What is gone must not come back, nor what another door added be lost.
+            raise _Changed
+        for row in locked:
             take_back(row, None, now)
 
     record_calls(project=project, captures=told, caller="", now=now, before=leave)
