@@ -12,11 +12,13 @@ import pytest
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.fingerprints import links_of
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.calls import find as find_call
 from helmdash.queries.conversations import conversations
+from helmdash.queries.conversations import timeline as timeline_query
 from helmdash.queries.conversations.timeline import TimelineItem, timeline
 from helmdash.records.call_names import find_generation
 from helmdash.records.models import Call, CallName, Conversation, HealthChange, Round
@@ -235,7 +237,26 @@ def test_a_correction_that_leads_back_to_the_level_before_is_no_change(
     assert list(HealthChange.objects.values_list("generation", "to_level")) == [(1, "healthy")]
 
 
-def test_the_timeline_shows_each_attempt_once_on_pages_of_any_size(project: ProjectInfo) -> None:
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_another_door_tells_of_an_earlier_attempt_is_not_how_the_conversation_stands(
+    project: ProjectInfo, is_first: bool
+) -> None:
+    gateway: dict[str, Any] = {"routes": (CallRoute.GATEWAY,)}
+    record(project, stream(0, id="first", **gateway, **BROKEN))
+    told = prompt(CRITICAL, id="first", routes=(CallRoute.OTLP_LOG,), started_at=NOW)
+    again = stream(10, id="again", **gateway)
+
+    record(project, *((told, again) if is_first else (again, told)))
+
+    row = conversation(project)
+    assert (row.level, row.prompt_tokens) == ("healthy", 20_000)
+    assert Call.objects.get(name="first").prompt_tokens == CRITICAL
+    assert list(HealthChange.objects.values_list("generation", "to_level")) == [(1, "healthy")]
+
+
+def test_the_timeline_shows_each_attempt_once_on_pages_of_any_size(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record(
         project,
         *(stream(each, "a", **BROKEN) for each in (0, 10)), stream(20, "a"),
@@ -260,3 +281,8 @@ def test_the_timeline_shows_each_attempt_once_on_pages_of_any_size(project: Proj
     shown = find_call(project_id=project.id, call_id=str(seen[0].call_id))
     assert shown is not None
     assert shown.call.generation == 1
+
+    monkeypatch.setattr(timeline_query, "MOST_EARLIER", 1)
+    page = timeline(project_id=project.id, conversation_id="talk", limit=2)
+    assert page is not None
+    assert [item.call_id for item in page.items] == [each.call_id for each in seen[1:4]]

@@ -40,6 +40,7 @@ class ConversationBatch:
         self._begun: list[dict[str, object]] = []  # rounds of a clear that get their first call
         self._changes: list[dict[str, object]] = []
         self._corrections: dict[tuple[int, int], dict[str, object]] = {}
+        self._taken_over: set[tuple[int, int]] = set()  # generations that a later attempt has now
 
     def take(
         self,
@@ -79,8 +80,10 @@ class ConversationBatch:
             else:
                 self._correct_change(change)
         before = row.round_number
-        if again is not None and row.cut_generation == again.generation:
-            row.cut_generation = stood.cut_generation
+        if again is not None:
+            self._taken_over.add((row.id, row.generation))
+            if row.cut_generation == again.generation:
+                row.cut_generation = stood.cut_generation
         _apply(row, step.after, item)
         row.newest_stream = newest_stream(item, generation=row.generation, before=stood)
         self._touched[row.id] = row
@@ -108,11 +111,16 @@ class ConversationBatch:
         _count(row, item)
         self._touched[row.id] = row
 
-    def correct(self, row: ConversationRow, item: Judged, *, generation: int | None) -> None:
+    def correct(
+        self, row: ConversationRow, item: Judged, *, generation: int | None, is_stored: bool
+    ) -> None:
         """Another door says better how large the prompt of a call was: where it is the newest one,
-        its conversation stands by that."""
+        its conversation stands by that. is_stored: the call was recorded before, generation is what
+        it had then."""
         if generation is None or generation != row.generation:
             return
+        if is_stored and (row.id, generation) in self._taken_over:
+            return  # a later attempt of this transaction has the number
         health = item.health
         if health.level.value != row.level:
             self._correct_change(

@@ -158,7 +158,8 @@ class Joining(Generic[Answer]):
             self._known.add_names(item, known, row)
             conversation = conversations.get(row["conversation_id"] or 0)
             if "prompt_tokens" in changes and conversation is not None:
-                standings.correct(conversation, item, generation=row["generation"])
+                is_stored, number = known.place is not None, row["generation"]
+                standings.correct(conversation, item, generation=number, is_stored=is_stored)
             if "prompt_tokens" in changes and known.place is not None:
                 self._keep_usage(row, item)
         keys = ("project_id", "started_at", "id")

@@ -20,6 +20,8 @@ from helmdash.records.querysets import calls_of
 
 # A compaction that its client tells is shown where the round begins, as any other.
 _TOLD_WORDS = (ClientEventKind.REFUSAL.value, ClientEventKind.FAILURE.value)
+# Earlier attempts at streams on one page; a client that never gives up may make any number.
+MOST_EARLIER = 200
 _COMPACTED = frozenset({chains.COMPACTED, contexts.COMPACTED})
 
 
@@ -52,7 +54,7 @@ def timeline(
     *, project_id: int, conversation_id: str, cursor: str | None = None, limit: int = 50
 ) -> Timeline | None:
     """Events of a conversation, oldest first; `limit` counts generations. None if it does not
-    exist.
+    exist. Of earlier attempts at streams a page shows the newest MOST_EARLIER.
 
     Four queries, and one more where streams were asked for again. Raises BadCursor.
     """
@@ -90,13 +92,13 @@ def timeline(
 
 
 def _earlier_attempts(row: Conversation, found: Sequence[Call]) -> Mapping[int, list[Call]]:
-    """The attempts before the latest ones of these generations, by those; one query where the
-    conversation has any."""
+    """The attempts before the latest ones of these generations, by those: of all the newest
+    MOST_EARLIER, for a client may ask for ever. One query where the conversation has any."""
     attempts: dict[int, list[Call]] = defaultdict(list)
     if row.earlier_attempts and found:
         shown = (found[0].generation, found[-1].generation)
         calls = calls_of(row).filter(generation__isnull=True, attempt_of__range=shown)
-        for call in calls.order_by("id"):
+        for call in reversed(list(calls.order_by("-id")[:MOST_EARLIER])):
             attempts[call.attempt_of or 0].append(call)
     return attempts
 
