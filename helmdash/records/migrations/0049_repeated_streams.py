@@ -25,7 +25,9 @@ def swap_constraint(apps: Any, schema_editor: Any) -> None:
     if schema_editor.connection.vendor == "sqlite":
         schema_editor.add_constraint(call, _NUMBERED)
         return
-    schema_editor.remove_constraint(call, _NUMBERED)
+    # Gone with its column where somebody went back from here before.
+    table, name = map(schema_editor.quote_name, (call._meta.db_table, _NUMBERED.name))
+    schema_editor.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}")
     schema_editor.execute(f"{_NUMBERED.create_sql(call, schema_editor)} NOT VALID", params=None)
 
 
