@@ -28,7 +28,14 @@ from helmdash.providers.registry import CLIENTS
 # Files of pages, which no program asks for by mistake.
 _PAGES_ONLY = ("/static/", "/login/", "/admin/")
 # What answers to keys, or to anybody.
-_FOR_PROGRAMS = ("/api/", "/healthz", "/readyz", "/metrics", "/favicon.ico")
+_FOR_PROGRAMS = (
+    "/api/",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/favicon.ico",
+    "/connect/helmdash.pyz",
+)
 # A page of ours that OpenAI's clients ask for where their base URL lacks /v1.
 _AMBIGUOUS = frozenset({"/models", "/models/"})
 # The name of Django's route for all that is not there below /api/v1 (helmdash.api).

@@ -105,6 +105,13 @@ def test_a_program_that_brings_a_key_to_a_page_is_told_where_the_api_is(
     assert right in answer.json()["detail"]
 
 
+def test_a_program_fetches_the_reader_of_transcripts_with_or_without_a_key(served: Served) -> None:
+    for key in ({}, {"Authorization": f"Bearer {served.api_key}"}):
+        answer = httpx.get(f"{served.base_url}/connect/helmdash.pyz", headers=key)
+
+        assert answer.status_code == 200
+
+
 @pytest.mark.parametrize("path", ["/chat/completions", "/v1/nothing", "/models", "/nothing/"])
 def test_browsers_get_pages(served: Served, path: str) -> None:
     answer = httpx.get(served.base_url + path, headers={"Accept": "text/html,*/*;q=0.8"})
