@@ -39,8 +39,9 @@ LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
 LEFT JOIN pg_collation l ON l.oid = a.attcollation
 WHERE {ours} AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped;
 
--- PostgreSQL 18 makes constraints of columns that are not null, with the first table's name.
-SELECT c.relname, k.conname, pg_get_constraintdef(k.oid)
+-- PostgreSQL 18 makes constraints of columns that are not null, with the first table's name. What
+-- all rows are known to keep a migration does not have the database read again (NOT VALID).
+SELECT c.relname, k.conname, replace(pg_get_constraintdef(k.oid), ' NOT VALID', '')
 FROM pg_class c JOIN pg_constraint k ON k.conrelid = c.oid WHERE {ours} AND k.contype <> 'n';
 
 SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_class c WHERE {ours} AND c.relkind IN ('i', 'I')
