@@ -84,7 +84,7 @@ def kept_connection() -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("kept_connection", "planner")
 @settings(
-    max_examples=8,
+    max_examples=3,
     derandomize=True,
     database=None,
     deadline=None,
