@@ -221,11 +221,11 @@ def test_two_chunks_make_no_tag_together() -> None:
 @pytest.mark.parametrize(("start", "rest"), [("<", " "), ("", "< /"), ("", "<c\u200b")])
 def test_escaping_takes_time_by_the_length_of_the_text(start: str, rest: str) -> None:
     text = start + rest * 500_000
-    started = time.perf_counter()
+    started = time.thread_time()
 
     escape(text)
 
-    assert time.perf_counter() - started < 2  # quadratic would be minutes
+    assert time.thread_time() - started < 2  # quadratic would be minutes
 
 
 def test_half_a_surrogate_pair_becomes_the_replacement_character() -> None:
