@@ -100,7 +100,7 @@ def more_pages(of: Known) -> Named:
     yield "plans of half a year ago", f"/plans/?{half}"
     yield "find", "/find/?q=agent-00"
     yield "find, a call", f"/find/?q={quote(of.call)}"
-    yield "query help", "/query/calls/?query=level%3A"
+    yield "query help", "/query/calls/?query=level%3Acritical"
     yield "generation", reverse("generation", args=[5000, of.conversation])
     yield "conversation, lines", reverse("conversation-budget", args=[of.conversation])
     yield "call, lines", reverse("call-budget", args=[of.call])
