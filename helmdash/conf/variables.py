@@ -356,9 +356,6 @@ class Env(BaseSettings):
     def _http(cls, value: str) -> str:
         if value and not value.startswith(("http://", "https://")):
             raise ValueError("must start with http:// or https://")
-        problem = authority_problem(value) if value else None
-        if problem:
-            raise ValueError(problem)
         return value.rstrip("/")
 
     @field_validator("otlp_export_url")
@@ -381,6 +378,11 @@ class Env(BaseSettings):
     def _smtp(cls, value: str) -> str:
         if value and not value.startswith(("smtp://", "smtps://")):
             raise ValueError("must start with smtp:// or smtps://")
+        return value
+
+    @field_validator("public_url", "smtp_url", "oidc_issuer")
+    @classmethod
+    def _authority(cls, value: str) -> str:
         problem = authority_problem(value) if value else None
         if problem:
             raise ValueError(problem)
@@ -389,9 +391,6 @@ class Env(BaseSettings):
     @field_validator("oidc_issuer")
     @classmethod
     def _issuer(cls, value: str) -> str:
-        problem = authority_problem(value) if value else None
-        if problem:
-            raise ValueError(problem)
         is_here = urlsplit(value).hostname in ("localhost", "127.0.0.1", "::1")
         # What is told on the way there and back decides who comes in.
         if value and not value.startswith("https://") and not is_here:

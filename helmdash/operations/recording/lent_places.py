@@ -19,7 +19,7 @@ from helmdash.operations.recording.calls import record_calls
 from helmdash.operations.recording.conversation_rows import lock_by_name
 from helmdash.operations.recording.withdrawing import take_back
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.call_names import calls_at, find_places, payloads_at
+from helmdash.records.call_names import Place, calls_at, find_places, payloads_at
 from helmdash.records.models import Call, CallName
 from helmdash.records.querysets import starts_with
 
@@ -68,7 +68,10 @@ def _place(project: ProjectInfo, lent: Sequence[LentPlace], now: datetime) -> in
     )
     if not rows:
         return 0
-    told = [_as_told(row, places[row.name]) for row in sorted(rows, key=lambda row: row.started_at)]
+    told = [
+        _as_told(row, found[row.name], places[row.name])
+        for row in sorted(rows, key=lambda row: row.started_at)
+    ]
 
     def leave() -> None:
         # Conversations first, in the order that everybody locks in.
@@ -86,9 +89,8 @@ def _place(project: ProjectInfo, lent: Sequence[LentPlace], now: datetime) -> in
     return len(told)
 
 
-def _as_told(row: Call, place: LentPlace) -> Capture:
-    """The call as its span told it, as far as that is stored, with its place."""
-    at = next(iter(find_places(row.project_id, [row.name]).values()))
+def _as_told(row: Call, at: Place, lent: LentPlace) -> Capture:
+    """The call as its span told it, as far as that is stored, with its conversation."""
     usage = payloads_at(row.project_id, [at]).values_list("usage_raw", flat=True).first()
     trace = row.name.rpartition(":")[0] + ":"
     leading = CallName.objects.filter(
@@ -102,8 +104,8 @@ def _as_told(row: Call, place: LentPlace) -> Capture:
         model=row.model,
         upstream_model=row.upstream_model or None,
         provider=row.provider or None,
-        conversation=place.conversation,
-        parent=place.parent,
+        conversation=lent.conversation,
+        parent=lent.parent,
         purpose=row.purpose,
         routes=(CallRoute.OTLP_SPAN,),
         attempt=row.attempt,
