@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,13 +16,14 @@ from tests.otlp.exports import PROTOBUF, SpanOut, logs_json, spans_protobuf
 pytestmark = pytest.mark.xdist_group("gateway")
 
 CLAUDE = "claude-cli/2.1.197 (external, cli)"
+GEMINI = "GeminiCLI/0.61.0/gemini-2.5-pro (linux; x64; terminal)"
 CODEX = "codex_cli_rs/0.169.0 (Linux; x86_64)"
 
 
-def _export(world: World, scope: str, told: dict[str, Any]) -> str:
-    body = json.loads(logs_json([told], scope=scope))
-    record = body["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]
-    record["timeUnixNano"] = str(time.time_ns())
+def _export(world: World, scope: str, *told: dict[str, Any]) -> str:
+    body = json.loads(logs_json(told, scope=scope))
+    for record in body["resourceLogs"][0]["scopeLogs"][0]["logRecords"]:
+        record["timeUnixNano"] = str(time.time_ns())
     answer = world.http.post("/v1/logs", json=body)
     assert (answer.status_code, answer.json()) == (200, {}), answer.text
     return answer.headers["x-helmdash-records"]
@@ -88,6 +89,54 @@ def test_a_turn_of_codex(world: World, mark: str) -> None:
     found = world.api.get(f"/calls/{call['id']}").json()
     assert found["routes"] == ["gateway", "otlp_log", "transcript"]
     assert _ids(world, mark) == [call["id"]]
+
+
+@pytest.mark.parametrize("doors", ["otlp_log transcript", "transcript otlp_log", "transcript"])
+@pytest.mark.parametrize("provider", ["gemini", "openai"])
+def test_a_turn_of_gemini_cli(world: World, provider: str, doors: str, mark: str) -> None:
+    """Its requests name no session, and its chats no reply."""
+    model = model_of(provider, mark=mark)
+    body = {"contents": [{"role": "user", "parts": [{"text": f"Hello {mark}?"}]}]}
+    answer = world.post(f"/v1beta/models/{model}:generateContent", body, user_agent=GEMINI)
+    call = world.call_of(answer)
+
+    def telemetry() -> None:
+        told = {"session.id": mark, "event.timestamp": datetime.now(UTC).isoformat()}
+        own = {"event.name": "gemini_cli.api_response", "model": answer.json()["modelVersion"]}
+        counts = {"input_token_count": PROMPT, "output_token_count": COMPLETION}
+        event = {
+            "event.name": "gen_ai.client.inference.operation.details",
+            "gen_ai.response.id": answer.json()["responseId"],
+            "gen_ai.usage.input_tokens": PROMPT,
+            "gen_ai.usage.output_tokens": COMPLETION,
+        }
+        became = _export(world, "gemini-cli", {**told, **own, **counts}, {**told, **event})
+        assert became.startswith("call=1 ")
+
+    def chat(*, prompt: int = PROMPT, later: float = 0.0) -> int:
+        at = datetime.now(UTC) + timedelta(seconds=later)
+        line = {
+            "id": f"gemini:{mark}:{prompt}-{later}",
+            "model": model,
+            "client": {"name": "gemini-cli"},
+            "conversation": mark,
+            "started_at": at.isoformat(),
+            "usage": {"prompt_tokens": prompt, "completion_tokens": COMPLETION, "cached_tokens": 0},
+        }
+        found: int = _report(world, line)["duplicates"]
+        return found
+
+    assert chat(prompt=PROMPT + 1) == chat(later=7) == 0
+    for door in doors.split():
+        if door == "otlp_log":
+            telemetry()
+        else:
+            assert chat() == 1
+
+    found = world.api.get(f"/calls/{call['id']}").json()
+    assert found["routes"] == ["gateway", *sorted(doors.split())]
+    assert found["conversation"] == call["conversation"]
+    assert len(_ids(world, mark)) == 2
 
 
 def test_a_large_export_is_taken_by_the_worker(world: World, mark: str) -> None:

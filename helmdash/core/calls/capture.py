@@ -73,6 +73,8 @@ class Capture:
     id: str | None = None
     # Other ids that it is known by, which another door may tell it by: a provider's own.
     also_known: tuple[str, ...] = ()
+    # The provider's id of its reply, where another door tells of it; not sure to be one call's.
+    reply_id: str | None = None
     # Ids of what it lies in, the nearest first: were they told as calls, this one counts instead.
     inside: tuple[str, ...] = ()
     conversation: str | None = None

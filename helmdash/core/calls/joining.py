@@ -3,12 +3,14 @@
 A provider's own id is certain: Claude Code's `req_…` stands in a response header, in a log record,
 in a span and in the transcript. Codex' log records name no call; there a call of the same
 conversation with the same counts, at about the same time, is the same one where it came by another
-door.
+door. Gemini CLI's requests name no conversation. Its telemetry has the reply's id, its chats have
+not: there a call is the same one with the same model and counts, and its end at the same moment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Final
@@ -27,11 +29,23 @@ _STRENGTH: Final = (
 )
 _RANKS: Final = {route.value: rank for rank, route in enumerate(_STRENGTH)}
 # Agents that come by several doors, and whose records name a session alike at each.
-_AGENTS: Final = frozenset({"claude-code", "codex"})
+_AGENTS: Final = frozenset({"claude-code", "codex", "gemini-cli", "opencode"})
 # A record is written when the reply has ended, which may take minutes.
 _LIKE_WITHIN: Final = timedelta(minutes=10)
 # So many calls of one conversation with equal counts are told apart, within twenty minutes.
 MOST_ALIKE: Final = 16
+# Agents whose requests name no session, so that a transcript has the figures and the moment of the
+# end alone to be known by. Tried with Gemini CLI 0.61.0: it wrote 60 ms after the gateway's end,
+# and clocks that are set by a network differ by less than a second.
+_UNNAMED: Final = frozenset({"gemini-cli"})
+_UNNAMED_DOORS: Final = frozenset({CallRoute.GATEWAY, CallRoute.TRANSCRIPT})
+# More than lies between a user's clock and ours.
+_REPLY_WITHIN: Final = timedelta(minutes=1)
+# Ends this near are compared, and none that are three times as far apart.
+_END_WITHIN: Final = timedelta(seconds=2)
+# Equal in all counts and so near in time, or in the reply's id as well, is a program that runs
+# itself several times at once.
+_FEW_ALIKE: Final = 4
 _DIGEST_BYTES: Final = 16
 
 _FIGURES: Final = (
@@ -68,29 +82,63 @@ COLUMNS: Final = ("routes", *_FIGURES, *_WORDS, *_FINISH, *_CAUSE, *_OUTCOME, *H
 """What another door may add to a call's row, or correct."""
 
 
-def alike_names(capture: Capture, usage: Usage, at: datetime) -> tuple[str, ...]:
-    """Names for calls of one conversation with equal counts, or without any since they failed: the
-    first of some minutes, the second and so on; () where nothing can be compared.
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What two doors would tell alike of one call, and at about which moment."""
+
+    text: str
+    at: datetime
+    within: timedelta
+    most: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names for calls that are alike: the first about then, the second and so on."""
+        return self._numbered(self.at)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The names by which a like call is found: those of about then, and of a while before or
+        after where these are near."""
+        around = (self.at, self.at - self.within, self.at + self.within)
+        return tuple(dict.fromkeys(name for each in around for name in self._numbered(each)))
+
+    def _numbered(self, at: datetime) -> tuple[str, ...]:
+        bucket = at.timestamp() // (2 * self.within.total_seconds())
+        told = f"{self.text} {bucket:.0f}".encode("utf-8", "replace")
+        digest = blake2b(told, digest_size=_DIGEST_BYTES).hexdigest()
+        return tuple(f"alike:{digest}:{number}" for number in range(self.most))
+
+
+def likenesses(capture: Capture, usage: Usage, at: datetime) -> tuple[Likeness, ...]:
+    """By what a call is known that another door told without any of its ids, the surest first; ()
+    where nothing can be compared.
 
     at: when the call began.
     """
-    text = _likeness(capture, usage)
-    return _numbered(text, at) if text is not None else ()
-
-
-def alike_places(capture: Capture, usage: Usage, at: datetime) -> tuple[str, ...]:
-    """The names by which a like call is found: those of its own minutes, and of those before or
-    after where these are near."""
-    text = _likeness(capture, usage)
-    if text is None:
+    if not any(route.value in _RANKS for route in capture.routes):
         return ()
-    around = (at, at - _LIKE_WITHIN, at + _LIKE_WITHIN)
-    return tuple(dict.fromkeys(name for each in around for name in _numbered(text, each)))
+    found = (
+        _by_reply(capture, usage, at),
+        _in_conversation(capture, usage, at),
+        _by_figures(capture, usage, at),
+    )
+    return tuple(likeness for likeness in found if likeness is not None)
 
 
-def _likeness(capture: Capture, usage: Usage) -> str | None:
-    comes_elsewhere = any(route.value in _RANKS for route in capture.routes)
-    if capture.client_name not in _AGENTS or not comes_elsewhere or not capture.conversation:
+def _by_reply(capture: Capture, usage: Usage, at: datetime) -> Likeness | None:
+    """The id of a reply, its model and counts: some servers give all their replies one id."""
+    if capture.reply_id is None:
+        return None
+    model = capture.upstream_model or capture.model
+    counts = (usage.prompt_tokens, usage.completion_tokens)
+    text = repr((capture.client_name, capture.reply_id, model, *counts))
+    return Likeness(text, _end(capture, at), _REPLY_WITHIN, _FEW_ALIKE)
+
+
+def _in_conversation(capture: Capture, usage: Usage, at: datetime) -> Likeness | None:
+    """The counts of a call of one conversation, or that it has none since it failed."""
+    if capture.client_name not in _AGENTS or not capture.conversation:
         return None
     counts: tuple[object, ...] = (usage.prompt_tokens, usage.completion_tokens)
     if None in counts:
@@ -98,14 +146,25 @@ def _likeness(capture: Capture, usage: Usage) -> str | None:
         if usage.is_available or capture.effective_status != "error":
             return None
         counts = ("error",)
-    return repr((capture.client_name, capture.conversation, *counts))
+    text = repr((capture.client_name, capture.conversation, *counts))
+    return Likeness(text, at, _LIKE_WITHIN, MOST_ALIKE)
 
 
-def _numbered(text: str, at: datetime) -> tuple[str, ...]:
-    bucket = at.timestamp() // (2 * _LIKE_WITHIN.total_seconds())
-    told = f"{text} {bucket:.0f}".encode("utf-8", "replace")
-    digest = blake2b(told, digest_size=_DIGEST_BYTES).hexdigest()
-    return tuple(f"alike:{digest}:{number}" for number in range(MOST_ALIKE))
+def _by_figures(capture: Capture, usage: Usage, at: datetime) -> Likeness | None:
+    """The model, all counts and the end of a call, of which a door knows no conversation."""
+    if capture.client_name not in _UNNAMED or not _UNNAMED_DOORS.issuperset(capture.routes):
+        return None
+    if usage.prompt_tokens is None or usage.completion_tokens is None:
+        return None
+    # The gateway's model may name its upstream before it. What is not told is zero in a transcript.
+    model = capture.model.rpartition("/")[2]
+    counts = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens or 0)
+    text = repr((capture.client_name, model, *counts, usage.reasoning_tokens or 0))
+    return Likeness(text, _end(capture, at), _END_WITHIN, _FEW_ALIKE)
+
+
+def _end(capture: Capture, at: datetime) -> datetime:
+    return at + timedelta(milliseconds=capture.latency_ms or 0)
 
 
 def is_about_then(one: datetime, other: datetime) -> bool:

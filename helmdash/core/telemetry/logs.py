@@ -49,6 +49,9 @@ _MS = 1_000_000
 _GEMINI_SIDE = (("compressor", "compaction"), ("router", "classify"), ("next_speaker", "classify"))
 _GEMINI_MAIN = "main"
 _DIGEST_BYTES = 8
+_REPLY_CHARS = 100
+# Session, moment and counts of a call.
+_Telling = tuple[str | None, str | None, int | None, int | None]
 
 
 def call_of(record: LogRecord) -> Capture | None:
@@ -110,11 +113,18 @@ def calls_of(records: Iterable[LogRecord]) -> list[Capture]:
     """The calls that the records of one export tell of. Of several that tell of one (a request, and
     that it was refused) the later ones complete the first."""
     found: dict[str, Capture] = {}
-    for record in records:
+    told = list(records)
+    replies = _gemini_replies(told)
+    for record in told:
         capture = call_of(record)
-        if capture is not None and capture.id is not None:
-            first = found.get(capture.id)
-            found[capture.id] = capture if first is None else _completed(first, capture)
+        if capture is None or capture.id is None:
+            continue
+        first = found.get(capture.id)
+        if first is not None:
+            capture = _completed(first, capture)
+        elif replies and (left := replies.get(_gemini_telling(record))):
+            capture = replace(capture, reply_id=left.pop(0))
+        found[capture.id or ""] = capture
     return list(found.values())
 
 
@@ -130,7 +140,29 @@ _PREFIXES = (claude.PREFIX, "codex.", "gemini_cli.")
 
 def _is_gemini(record: LogRecord) -> bool:
     """Gemini CLI writes the conventions' event beside its own, before each call and after it."""
-    return record.source.resource.get("service.name") == "gemini-cli"
+    source = record.source
+    return source.scope == "gemini-cli" or source.resource.get("service.name") == "gemini-cli"
+
+
+def _gemini_replies(records: Iterable[LogRecord]) -> dict[_Telling, list[str]]:
+    """The ids of replies, in their order: Gemini CLI tells them in the conventions' event alone."""
+    found: dict[_Telling, list[str]] = {}
+    for record in records:
+        reply = word_of(record.attributes.get("gen_ai.response.id"), _REPLY_CHARS)
+        if reply is not None and _is_gemini(record) and _name_of(record) == _INFERENCE:
+            found.setdefault(_gemini_telling(record), []).append(reply)
+    return found
+
+
+def _gemini_telling(record: LogRecord) -> _Telling:
+    """What Gemini CLI's own event of a call and the conventions' have in common."""
+    told = record.attributes
+    return (
+        word_of(told.get("session.id"), 1024),
+        word_of(told.get("event.timestamp"), 64),
+        count_of(first_present(told, ("input_token_count", "gen_ai.usage.input_tokens"))),
+        count_of(first_present(told, ("output_token_count", "gen_ai.usage.output_tokens"))),
+    )
 
 
 def _codex_call(name: str, record: LogRecord, time_ns: int) -> Capture | None:

@@ -1,8 +1,8 @@
 """By which ids other doors will tell of a call of the gateway's.
 
 Claude Code writes the response header `request-id` into its transcript and its telemetry, and the
-message's id into the former; Codex writes the response's id into its rollout. Where an upstream of
-another vendor answers, those are ours.
+message's id into the former; Codex writes the response's id into its rollout, Gemini CLI into its
+telemetry. Where an upstream of another vendor answers, those are ours.
 """
 
 from __future__ import annotations
@@ -47,6 +47,14 @@ def names_elsewhere(exchange: Exchange, reply: Reply) -> tuple[str, ...]:
         name = reply.id if exchange.is_native else made
         return (f"codex:{name}",) if _is_usable(name) else ()
     return ()
+
+
+def reply_id_elsewhere(exchange: Exchange, reply: Reply) -> str | None:
+    """The reply's id as Gemini CLI gets it and tells it in its telemetry; None to other clients."""
+    if exchange.route.client.wire is not WireFormat.GEMINI:
+        return None
+    name = reply.id if exchange.is_native else reply.id or exchange.call_id
+    return name if _is_usable(name) else None
 
 
 def _is_usable(name: str | None) -> bool:

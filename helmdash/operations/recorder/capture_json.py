@@ -42,7 +42,7 @@ _COLUMNS: Mapping[str, tuple[type[models.Model], str]] = {
     "fit_id": (Call, "fit_name"),
     "kept_reply_id": (CallName, "name"),
 }
-_COLUMNLESS = ("error_message", "content", "unusable", "budget_model", "trial")
+_COLUMNLESS = ("error_message", "content", "unusable", "budget_model", "trial", "reply_id")
 
 
 def _most_chars(name: str) -> int:

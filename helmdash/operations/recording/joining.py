@@ -9,10 +9,9 @@ from typing import Any, Generic, TypeVar
 
 from helmdash.core.calls.joining import (
     COLUMNS,
-    alike_names,
-    alike_places,
     is_about_then,
     joined,
+    likenesses,
     may_join,
 )
 from helmdash.core.rollups.figures import Change
@@ -45,7 +44,8 @@ def names_of(item: Judged) -> Iterator[str]:
     yield item.capture.id or ""
     yield from item.capture.also_known
     yield from item.capture.inside
-    yield from alike_places(item.capture, item.usage, item.started_at)
+    for likeness in likenesses(item.capture, item.usage, item.started_at):
+        yield from likeness.places
 
 
 class KnownCalls(Generic[Answer]):
@@ -65,14 +65,15 @@ class KnownCalls(Generic[Answer]):
             known = self._known.get(name)
             if known is not None and may_join(known.routes, capture.routes):
                 return known
-        for name in alike_places(capture, item.usage, item.started_at):
-            known = self._known.get(name)
-            if (
-                known is not None
-                and may_join(known.routes, capture.routes)
-                and is_about_then(known.started_at, item.started_at)
-            ):
-                return known
+        for likeness in likenesses(capture, item.usage, item.started_at):
+            for name in likeness.places:
+                known = self._known.get(name)
+                if (
+                    known is not None
+                    and may_join(known.routes, capture.routes)
+                    and is_about_then(known.started_at, item.started_at)
+                ):
+                    return known
         return None
 
     def add(self, item: Judged, answer: Answer, row: Row) -> None:
@@ -99,12 +100,12 @@ class KnownCalls(Generic[Answer]):
         add_names(self._further)
 
     def _name(self, item: Judged, known: KnownCall[Answer], row: Row) -> None:
-        alike = alike_names(item.capture, item.usage, item.started_at)
-        is_named = any(self._known.get(name) is known for name in alike)
-        free = next((name for name in alike if name not in self._known), None)
         names = [*item.capture.also_known]
-        if free is not None and not is_named:
-            names.append(free)
+        for likeness in likenesses(item.capture, item.usage, item.started_at):
+            is_named = any(self._known.get(name) is known for name in likeness.names)
+            free = next((name for name in likeness.names if name not in self._known), None)
+            if free is not None and not is_named:
+                names.append(free)
         self._take(names, known, row)
 
     def _take(self, names: Iterable[str], known: KnownCall[Answer], row: Row) -> None:

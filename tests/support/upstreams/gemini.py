@@ -255,7 +255,7 @@ def _answer(
         "candidates": [candidate],
         **_usage(play),
         "modelVersion": f"{asked.model}-001",
-        "responseId": "SimGemini",
+        "responseId": f"Sim-{asked.model}",
     }
 
 
@@ -266,7 +266,7 @@ def _blocked(asked: Asked) -> dict[str, Any]:
         "promptFeedback": {"blockReason": "PROHIBITED_CONTENT"},
         "usageMetadata": {"promptTokenCount": tokens.prompt, "totalTokenCount": tokens.prompt},
         "modelVersion": f"{asked.model}-001",
-        "responseId": "SimGemini",
+        "responseId": f"Sim-{asked.model}",
     }
 
 

@@ -10,7 +10,7 @@ from helmdash.core.calls.routes import CallRoute
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.gateway.exchange import KEEPS_NOTHING, NS_PER_MS, Exchange
 from helmdash.gateway.forwarding.capture.error_codes import kept_error_code
-from helmdash.gateway.forwarding.names_elsewhere import names_elsewhere
+from helmdash.gateway.forwarding.names_elsewhere import names_elsewhere, reply_id_elsewhere
 from helmdash.gateway.message_digest import call_links, kept_messages
 from helmdash.providers.wire import ChatRequest, Other, Reply
 
@@ -42,6 +42,7 @@ def capture_of(exchange: Exchange) -> Capture:
     return Capture(
         id=exchange.call_id,
         also_known=names_elsewhere(exchange, reply),
+        reply_id=reply_id_elsewhere(exchange, reply),
         model=exchange.model,
         budget_model=exchange.budget_model,
         trial=exchange.told_trial,
