@@ -67,6 +67,10 @@ def test_two_active_keys_cannot_have_one_name(operator: Client, project: Project
 
     assert "An active key has this name. Revoke it first." in text_of(response)
     assert ApiKey.objects.count() == 1
+    make_key(name="nightly")
+    url = f"{LIST}{ApiKey.objects.get(name='nightly').pk}/change/"
+    renamed = operator.post(url, filled(operator, url, name="ci"))
+    assert "An active key has this name. Revoke it first." in text_of(renamed)
 
 
 def test_revoking_asks_first_and_then_ends_the_key_at_once(operator: Client) -> None:

@@ -18,7 +18,7 @@ from helmdash.operations.access import keys, project_settings
 from helmdash.operations.budgets import shipped
 from helmdash.queries.access import default_project, find_caller, find_project
 from helmdash.queries.conversations import conversations
-from helmdash.records.models import ApiKey, Budget, Membership, PlanRecord
+from helmdash.records.models import ApiKey, Budget, Membership, PlanRecord, Project
 from tests.factories import NOW, make_project
 from tests.plan_rows import make_plan
 from tests.support import ROOT
@@ -67,6 +67,20 @@ def test_names_are_printed_with_escapes() -> None:
 
     assert "c\\x1b[31m\\u202ei" in run("apikey", "list")
     assert "v\\u200be\\u202era" in run("member", "list")
+
+
+@pytest.mark.django_db
+def test_keys_of_two_projects_may_have_one_name() -> None:
+    """Else whoever makes one learns what keys of another project are called."""
+    theirs = run("apikey", "create", "--name", "ci").strip()
+    Project.objects.create(slug="mine", name="Mine")
+    ours = run("apikey", "create", "--name", "ci", "--project", "mine").strip()
+
+    with pytest.raises(CommandError, match="project: keys called ci are in default, mine"):
+        run("apikey", "revoke", "ci")
+    run("apikey", "revoke", "ci", "--project", "mine")
+
+    assert [find_caller(key=key) is None for key in (theirs, ours)] == [False, True]
 
 
 @pytest.mark.django_db

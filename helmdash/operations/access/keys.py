@@ -72,7 +72,8 @@ def create_key(
         if row is None:
             raise AccessError(f"project: there is no project called {project or 'default'}")
         require_grantable(actor, frozenset(scopes), project_id=row.pk, is_default=row.is_default)
-        if ApiKey.objects.filter(name=name, revoked_at__isnull=True).exists():
+        # Of this project: whether another one has a key of the name is nobody's business here.
+        if ApiKey.objects.filter(project=row, name=name, revoked_at__isnull=True).exists():
             raise AccessError(f"name: an active key is called {name}; revoke it first")
         kept = [s for s in SCOPES if s in scopes]
         new = ApiKey(project=row, name=name, scopes=kept, expires_at=expires_at)
@@ -92,17 +93,25 @@ def prefix_of(*, secret: str) -> str:
     return key_prefix(secret)
 
 
-def revoke_key(*, actor: Actor, name: str, now: datetime) -> None:
-    """End a key at once.
+def revoke_key(*, actor: Actor, name: str, now: datetime, project: str | None = None) -> None:
+    """End a key at once, of the project with this slug; None: of the only one that has such a key.
 
     Raises AccessError when no active key has the name, or only one of a project whose keys the
-    actor may not even see; Forbidden when the actor sees it and may not end it.
+    actor may not even see, or keys of several projects have it and none is named; Forbidden when
+    the actor sees it and may not end it.
     """
     with transaction.atomic():
-        active = ApiKey.objects.select_for_update().filter(name=name, revoked_at__isnull=True)
-        row = active.first()
-        if row is None or not may(actor, Right.READ, project_id=row.project_id):
+        active = ApiKey.objects.select_for_update(of=("self",)).select_related("project")
+        active = active.filter(name=name, revoked_at__isnull=True)
+        if project is not None:
+            active = active.filter(project__slug=project)
+        seen = [key for key in active if may(actor, Right.READ, project_id=key.project_id)]
+        if not seen:
             raise AccessError(f"name: no active key is called {name}")
+        if len(seen) > 1:
+            slugs = ", ".join(sorted(key.project.slug for key in seen))
+            raise AccessError(f"project: keys called {name} are in {slugs}; say in which one")
+        row = seen[0]
         require(actor, Right.MANAGE_KEYS, project_id=row.project_id)
         before = values_of(row)
         row.revoked_at = now
@@ -132,7 +141,8 @@ def ensure_bootstrap_key(*, secret: str) -> NewKey | None:
 
 
 def _free_name(wanted: str) -> str:
-    taken = set(ApiKey.objects.filter(revoked_at__isnull=True).values_list("name", flat=True))
+    active = ApiKey.objects.filter(project__is_default=True, revoked_at__isnull=True)
+    taken = set(active.values_list("name", flat=True))
     name, number = wanted, 2
     while name in taken:
         name, number = f"{wanted}-{number}", number + 1

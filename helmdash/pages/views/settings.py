@@ -58,7 +58,12 @@ def revoke_key(request: PageRequest) -> HttpResponse:
     """From now on requests with the key get 401. It stays in the list."""
     name = request.POST.get("name", "").replace("\x00", "")
     try:
-        keys.revoke_key(actor=scope.current_actor(request), name=name, now=timezone.now())
+        keys.revoke_key(
+            actor=scope.current_actor(request),
+            name=name,
+            project=scope.current_project(request).slug,
+            now=timezone.now(),
+        )
         messages.success(request, f"The key {name} is revoked: requests with it get a 401 now.")
     except AccessError as error:
         messages.error(request, str(error))

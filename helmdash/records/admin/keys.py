@@ -74,8 +74,11 @@ class ApiKeyForm(ModelForm[ApiKey]):
         return values
 
     def _get_validation_exclusions(self) -> set[str]:
-        """The rule about names speaks of active keys, so it needs to see `revoked_at`."""
-        return super()._get_validation_exclusions() - {"revoked_at"}  # type: ignore[misc,no-any-return]
+        """The rule about names speaks of a project's active keys, so it needs to see both."""
+        excluded: set[str] = super()._get_validation_exclusions()  # type: ignore[misc]
+        # Of a new key the project is typed: where it cannot be read, that is said already.
+        shown = {"revoked_at", "project"} if self.instance.pk else {"revoked_at"}
+        return excluded - shown
 
     def clean_name(self) -> str:
         """A name shows up as the caller of calls, so blanks around it would confuse."""

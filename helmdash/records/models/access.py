@@ -209,9 +209,9 @@ class ApiKey(models.Model):
         verbose_name = "API key"
         constraints = [
             models.UniqueConstraint(
-                fields=["name"],
+                fields=["project", "name"],
                 condition=Q(revoked_at__isnull=True),
-                name="api_key_one_active_per_name",
+                name="api_key_one_active_per_project_and_name",
                 violation_error_message="An active key has this name. Revoke it first.",
             ),
         ]

@@ -39,6 +39,9 @@ class Command(BaseCommand):
         actions.add_parser("list", help="List keys, newest first; never the keys themselves.")
         revoke = actions.add_parser("revoke", help="End a key at once.")
         revoke.add_argument("name", metavar="NAME")
+        revoke.add_argument(
+            "--project", help="Slug of its project. Default: the only one that has such a key."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -80,8 +83,9 @@ class Command(BaseCommand):
             self.stdout.write("  ".join(cells).rstrip())
 
     def _revoke(self, options: dict[str, Any]) -> None:
-        revoke_key(actor=SHELL, name=options["name"], now=timezone.now())
-        self.stdout.write(f"Revoked {options['name']}.")
+        name, project = options["name"], options["project"]
+        revoke_key(actor=SHELL, name=name, project=project, now=timezone.now())
+        self.stdout.write(f"Revoked {name}.")
 
 
 def _end(text: str | None) -> datetime | None:
