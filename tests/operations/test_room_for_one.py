@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -17,11 +17,18 @@ from helmdash.core.alerts.channels import ChannelKind
 from helmdash.core.alerts.rules import RuleKind
 from helmdash.operations.access.keys import AccessError, create_key
 from helmdash.operations.database.sqlite_file import thread_connection
-from helmdash.operations.demo.loading import DemoBusy, load_demo, remove_demo
+from helmdash.operations.demo.loading import (
+    DemoBusy,
+    DemoTaken,
+    NoDemo,
+    load_demo,
+    remove_demo,
+)
 from helmdash.operations.evidence import trialling
 from helmdash.operations.saved_views import save_view
 from helmdash.operations.whatif import asking
 from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import Project
 from tests.factories import NOW, make_project, make_suggestion
 from tests.operations.alert_support import channel, rule
 from tests.recording.support import make_ruled_project
@@ -113,3 +120,22 @@ def test_demo_data_is_changed_by_one_at_a_time(db: None) -> None:
 
     # What was made of it is a part, which goes.
     assert remove_demo(actor=SHELL)
+
+
+def test_of_demo_data_only_others_are_called_others(db: None) -> None:
+    ours = Project.objects.create(slug="demo", name="Ours")
+    with pytest.raises(DemoTaken, match="short name"):
+        load_demo(actor=SHELL, now=NOW)
+    ours.delete()
+
+    def refused(_step: str, _done: int, _of: int) -> None:
+        raise IntegrityError("a mistake of ours")
+
+    def removed(_step: str, _done: int, _of: int) -> None:
+        Project.objects.filter(slug="demo").delete()
+        raise IntegrityError("no such project")
+
+    with pytest.raises(IntegrityError, match="ours"):
+        load_demo(actor=SHELL, now=NOW, progress=refused)
+    with pytest.raises(NoDemo):
+        load_demo(actor=SHELL, now=NOW, progress=removed)

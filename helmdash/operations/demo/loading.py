@@ -25,6 +25,7 @@ from helmdash.records.models import (
     Call,
     CallName,
     CallPayload,
+    ClientEvent,
     Conversation,
     ConversationMark,
     Fit,
@@ -60,8 +61,20 @@ _changing = threading.Lock()
 class DemoBusy(Exception):
     """Somebody else loads or removes the demo data at this moment."""
 
+    def __init__(
+        self, why: str = "Somebody else loads or removes the demo data just now; look again soon."
+    ) -> None:
+        super().__init__(why)
+
+
+class DemoTaken(DemoBusy):
+    """A project of somebody's own has the short name that the demo project needs."""
+
     def __init__(self) -> None:
-        super().__init__("Somebody else loads or removes the demo data just now; look again soon.")
+        super().__init__(
+            f"A project with calls of its own is called {DEMO_SLUG}: give it another short name "
+            "in the admin first."
+        )
 
 
 class NoDemo(Exception):
@@ -70,17 +83,15 @@ class NoDemo(Exception):
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Let one at a time load or remove. Raises DemoBusy.
+    """Let one at a time of this process load or remove. Raises DemoBusy.
 
-    In this process others are turned away before they touch anything; of several processes, those
-    whose project is made or deleted by another meanwhile: the database says so.
+    Of several processes, those are turned away that find the project made or deleted by another
+    where the database refuses them. What it refuses besides is a mistake of ours, and rises.
     """
     if not _changing.acquire(blocking=False):
         raise DemoBusy
     try:
         yield
-    except (IntegrityError, Project.DoesNotExist):
-        raise DemoBusy from None
     finally:
         _changing.release()
 
@@ -91,7 +102,8 @@ def load_demo(
     """Load the demo project afresh, with times up to `now`. Gives the number of calls.
 
     progress: hears what is done next. Broken off, it leaves a part; loading again begins anew.
-    Raises Forbidden (it takes superusers and owners of the default project) and DemoBusy.
+    Raises Forbidden (it takes superusers and owners of the default project), DemoBusy, DemoTaken,
+    and NoDemo where another process removed it meanwhile.
     """
     with _alone():
         _begin(actor)
@@ -101,7 +113,7 @@ def load_demo(
 def begin_demo(*, actor: Actor) -> None:
     """Make the demo project, with nothing in it yet, in place of the one that there was.
 
-    Raises Forbidden and DemoBusy, as `load_demo` does.
+    Raises Forbidden, DemoBusy and DemoTaken, as `load_demo` does.
     """
     with _alone():
         _begin(actor)
@@ -109,14 +121,22 @@ def begin_demo(*, actor: Actor) -> None:
 
 def _begin(actor: Actor) -> None:
     _remove(actor)
+    if Project.objects.filter(slug=DEMO_SLUG, is_demo=False).exists():
+        raise DemoTaken
     _note(actor, "loaded")
-    Project.objects.create(
-        slug=DEMO_SLUG,
-        name="Demo",
-        is_demo=True,
-        payload=Payload.FULL.value,
-        remediation=True,
-    )
+    try:
+        with transaction.atomic():
+            Project.objects.create(
+                slug=DEMO_SLUG,
+                name="Demo",
+                is_demo=True,
+                payload=Payload.FULL.value,
+                remediation=True,
+            )
+    except IntegrityError:
+        if _project() is None:
+            raise
+        raise DemoBusy from None
 
 
 def fill_demo(*, now: datetime, progress: Progress) -> int:
@@ -131,6 +151,15 @@ def _fill(now: datetime, progress: Progress) -> int:
     row = _project()
     if row is None:
         raise NoDemo
+    try:
+        return _fill_project(row, now, progress)
+    except (IntegrityError, Project.DoesNotExist):
+        if Project.objects.filter(pk=row.pk).exists():
+            raise
+        raise NoDemo from None
+
+
+def _fill_project(row: Project, now: datetime, progress: Progress) -> int:
     told = read_fixture("calls")
     steps = len(told["fits"]) + _LARGE_STEPS
 
@@ -188,7 +217,8 @@ def remove_demo(*, actor: Actor) -> bool:
 def _remove(actor: Actor) -> bool:
     require_right(actor)
     with transaction.atomic():
-        project = _project()
+        # Whoever fills it in another process waits here with its next row, and finds it gone.
+        project = _project(lock=True)
         if project is None:
             return False
         _delete_rows(project)
@@ -203,8 +233,9 @@ def require_right(actor: Actor) -> None:
     require(actor, Right.MANAGE_DEMO, project_id=default)
 
 
-def _project() -> Project | None:
-    return Project.objects.filter(slug=DEMO_SLUG, is_demo=True).first()
+def _project(*, lock: bool = False) -> Project | None:
+    rows = Project.objects.select_for_update() if lock else Project.objects.all()
+    return rows.filter(slug=DEMO_SLUG, is_demo=True).first()
 
 
 def _delete_rows(project: Project) -> None:
@@ -223,6 +254,7 @@ def _delete_rows(project: Project) -> None:
         Round,
         ConversationMark,
         TriageWord,
+        ClientEvent,
         Conversation,
         StoredMessage,
         Fit,
