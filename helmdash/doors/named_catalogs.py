@@ -122,7 +122,9 @@ def _in_message(message: object) -> str | None:
     params = message.get("params") if isinstance(message, dict) else None
     if not isinstance(message, dict) or not isinstance(params, dict):
         return None
-    if message.get("method") == "tools/call" and params.get("name") in _TOOLS:
+    name = params.get("name")
+    # Asked before the message is checked: a list as a name is no key of anything.
+    if message.get("method") == "tools/call" and isinstance(name, str) and name in _TOOLS:
         return _in_members(params.get("arguments"))
     reads = message.get("method") == "resources/read" and params.get("uri") == _GUIDE
     return _CURRENT if reads else None

@@ -119,7 +119,8 @@ _OF_TOOLS: Final = {
     "skill_id": "skill",
 }
 # Tools that the client's program runs: what they hold is the client's own words.
-_OWN_TOOLS: Final = frozenset({"function", "custom", "namespace"})
+# A tuple: a hostile type may be a list, which no set can be asked for.
+_OWN_TOOLS: Final = ("function", "custom", "namespace")
 # How deep a hosted tool names things: `environment.skills[0].skill_id`.
 _DEEPEST_NAME: Final = 4
 

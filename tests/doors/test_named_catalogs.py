@@ -95,6 +95,8 @@ def test_the_api_weighs_the_catalog_that_a_body_names(
         ("/mcp", tool("record_call"), "POST", OWN, False),
         ("/mcp", {"method": "tools/list"}, "POST", OWN, False),
         ("/mcp", {"method": "tools/call", "params": []}, "POST", OWN, False),
+        # looked at before the message is checked
+        ("/mcp", {"method": "tools/call", "params": {"name": ["plan"]}}, "POST", OWN, False),
         # people, of whatever project
         ("/try/fit/", {"intent": "x"}, "POST", None, True),
         ("/try/plan/", {"catalog_name": " few "}, "POST", None, False),

@@ -79,6 +79,8 @@ def test_ids_that_the_project_has_not_made_do_not_go_on(world: World, path: str,
     own = {"type": "function", "name": "open", "parameters": schema}
     said = {"model": model_of(RESPONSES, "plain"), "input": [{"role": "user", "content": "Hi"}]}
     assert world.post(path, {**said, "tools": [own]}).status_code == 200
+    # Looked at before anybody has refused a kind that is no word.
+    assert world.post(path, {**said, "tools": [{**own, "type": ["function"]}]}).status_code == 400
     # The type may be left out.
     for item in ({"id": "msg_1"}, {"type": None, "id": "msg_1"}):
         assert world.post(path, {"model": model, "input": [item]}).status_code == 400

@@ -171,6 +171,16 @@ def test_what_is_no_sound_json_is_refused_alike(place: bytes, is_refused: bool) 
         assert (found != {"sent"}) == is_refused, (shape, found)
 
 
+@pytest.mark.parametrize("mode", [["auto"], {"a": 1}, 5, "none of these"])
+def test_a_word_that_is_no_word_is_refused_by_its_name(mode: object) -> None:
+    choice = {"type": "allowed_tools", "mode": mode, "tools": []}
+    text = written({"model": MODEL, "input": "Hi", "tool_choice": choice})
+
+    found = verdict("openai_responses", "gemini", text)
+
+    assert found.startswith("400 tool_choice.mode: "), found
+
+
 def test_a_refusal_for_depth_names_the_member_and_the_limit() -> None:
     text = written(chat("openai", MODEL, metadata=nested(300)))
 

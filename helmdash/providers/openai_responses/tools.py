@@ -98,7 +98,8 @@ def read_choice(
     if not isinstance(choice, dict) or not isinstance(kind, str):
         raise BadRequest("tool_choice", "This has to be none, auto, required or a tool.")
     if kind == "allowed_tools":
-        mode = _MODES.get(choice.get("mode") or "auto")
+        word = choice.get("mode") or "auto"
+        mode = _MODES.get(word) if isinstance(word, str) else None
         if mode is None:
             raise BadRequest("tool_choice.mode", "This has to be auto or required.")
         names = {_chosen(each) for each in objects_in(choice, "tools")}
