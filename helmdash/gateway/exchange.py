@@ -13,7 +13,7 @@ from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.calls.capture import Status
 from helmdash.core.calls.lanes import Lane, lane_of
 from helmdash.core.conversations.clients import Client
-from helmdash.core.upstreams.endpoints import Endpoint, WireFormat
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.directory import KeyContext
 from helmdash.gateway.options import RequestOptions
 from helmdash.gateway.outgoing import OutgoingRequest
@@ -51,7 +51,7 @@ class Exchange:
     parent: str | None = None  # the conversation that this one is a part of
     endpoint: Endpoint | None = None
     upstream_model: str | None = None
-    speaks: WireFormat | None = None  # what the upstream is spoken to in
+    is_native: bool = False  # the upstream is spoken to in the client's own format
     budget: EffectiveBudget | None = None
     budget_model: str | None = None
     window: int | None = None  # tokens of context the upstream is told to use
@@ -71,11 +71,6 @@ class Exchange:
     collector: Collector | None = None  # of a stream
     reply: Reply | None = None  # of a whole reply
     is_settled: bool = False
-
-    @property
-    def is_native(self) -> bool:
-        """Whether the upstream is spoken to in the client's own format."""
-        return self.speaks is self.route.client.wire
 
     @property
     def told_purpose(self) -> str:

@@ -18,7 +18,7 @@ async def place(exchange: Exchange, listings: Listings) -> None:
         raise not_found(str(error), code="model_not_found", records=True) from None
     exchange.endpoint = route.endpoint
     exchange.upstream_model = route.model
-    exchange.speaks = listings.formats.choose(route.endpoint, exchange.route.client)
+    exchange.is_native = listings.formats.is_spoken(route.endpoint, exchange.route.client)
     exchange.budget_model = key_context.rules.name_of(
         exchange.model, served=f"{route.endpoint.name}/{route.model}"
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from helmdash.core.upstreams.endpoints import Endpoint, WireFormat
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.wire import WireError
 
@@ -32,15 +32,12 @@ class SpokenFormats:
         self._clock = clock
         self._missing: dict[tuple[str, str], float] = {}  # until when it counts
 
-    def choose(self, endpoint: Endpoint, client: ClientFormat) -> WireFormat:
-        """The format to speak to an upstream in, for a client of this format."""
-        wire = client.wire
-        if not endpoint.may_speak(wire):
-            return endpoint.own_format
+    def is_spoken(self, endpoint: Endpoint, client: ClientFormat) -> bool:
+        """Whether an upstream is asked in this client's own format, at the address of that."""
+        if not endpoint.may_speak(client.wire):
+            return False
         until = self._missing.get((endpoint.base_url, client.name), 0.0)
-        return (
-            wire if _is_certain(endpoint, client) or until <= self._clock() else endpoint.own_format
-        )
+        return _is_certain(endpoint, client) or until <= self._clock()
 
     def learn(
         self, endpoint: Endpoint, client: ClientFormat, error: WireError, *, status: int
@@ -58,8 +55,8 @@ class SpokenFormats:
 
 def _is_certain(endpoint: Endpoint, client: ClientFormat) -> bool:
     """Whether an upstream is known to have what this client asks for."""
-    is_told = client.wire in endpoint.formats and client.name not in _SELDOM
-    return is_told or client.wire is endpoint.own_format
+    is_told = client.wire in endpoint.formats or client.wire is endpoint.own_format
+    return is_told and client.name not in _SELDOM
 
 
 def _is_about_content(error: WireError) -> bool:

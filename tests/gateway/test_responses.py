@@ -13,6 +13,7 @@ from tests.gateway.clients import PIXEL, TOOL, Client
 from tests.gateway.world import (
     COMPLETION,
     OWN_RESPONSES,
+    PLAIN_RESPONSES,
     PROMPT,
     PROVIDERS,
     RESPONSES,
@@ -365,7 +366,7 @@ def test_tokens_are_counted_by_who_can(world: World, clients: dict[str, Client],
         )
 
 
-@pytest.mark.parametrize("provider", [RESPONSES, "openai", "anthropic"])
+@pytest.mark.parametrize("provider", [RESPONSES, PLAIN_RESPONSES, "openai", "anthropic"])
 def test_a_history_is_compacted(world: World, provider: str, mark: str) -> None:
     """Sealed where the upstream does it; in words, which any model reads, where we do."""
     model = model_of(provider, "plain", mark)
@@ -384,7 +385,8 @@ def test_a_history_is_compacted(world: World, provider: str, mark: str) -> None:
     assert (first["purpose"], first["lane"], first["cause"]) == ("compaction", "side", None)
     assert second["lane"] == "main"
     if provider != RESPONSES:
-        sent = world.fleet[provider].seen(mark)[-1].text
+        server = RESPONSES if provider == PLAIN_RESPONSES else provider
+        sent = world.fleet[server].seen(mark)[-1].text
         assert json.dumps(WHOLE, ensure_ascii=False)[1:-1] in sent
         assert "Sum up the conversation" not in sent
 

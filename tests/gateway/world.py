@@ -18,7 +18,14 @@ PROVIDERS = ("openai", "anthropic", "gemini", "ollama")
 RESPONSES = "responses"
 # The same server, with a key of the default project's own; it is said to speak chat as well.
 OWN_RESPONSES = "own-responses"
-_PREFIXES = {**PREFIXES, RESPONSES: responses.PREFIX, OWN_RESPONSES: responses.PREFIX}
+# The first again, under the name by which it has no address that compacts.
+PLAIN_RESPONSES = "plain-responses"
+_PREFIXES = {
+    **PREFIXES,
+    RESPONSES: responses.PREFIX,
+    OWN_RESPONSES: responses.PREFIX,
+    PLAIN_RESPONSES: responses.PREFIX,
+}
 # What the simulated models report (plays.Tokens).
 PROMPT, COMPLETION = 1200, 34
 _RECORD_SECONDS = 10
@@ -143,6 +150,7 @@ for name, allows, seconds, models, url, formats in (
     ({impatient!r}, True, 1, "gpt-hang*", {url!r}, ""),
     ({careful!r}, False, 600, "gpt-none", {url!r}, ""),
     ({responses!r}, True, 600, "answer-*", {responses_url!r}, "responses"),
+    ({plain_responses!r}, True, 600, "answer-none", {plain_url!r}, "responses"),
 ):
     Upstream.objects.create(
         name=name, kind="openai", base_url=url, key_variable="OPENAI_API_KEY",
@@ -171,6 +179,8 @@ def furnish(served: Served, fleet: Fleet) -> None:
         own_responses=OWN_RESPONSES,
         own_key=KEYS["openai"],
         responses_url=f"{fleet.responses.root_url}/v1",
+        plain_responses=PLAIN_RESPONSES,
+        plain_url=f"{fleet.responses.root_url}/v1".replace("127.0.0.1", responses.PLAIN_HOST),
     )
     done = served.manage("shell", "-c", code)
     assert done.returncode == 0, done.stderr

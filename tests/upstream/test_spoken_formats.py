@@ -38,26 +38,27 @@ def test_only_an_address_that_is_not_there_is_remembered(
     formats = SpokenFormats(clock=lambda: now)
     error = WireError(message=message, code=code)
 
-    assert formats.choose(endpoint(), CLIENT) is RESPONSES
+    assert formats.is_spoken(endpoint(), CLIENT)
     assert formats.learn(endpoint(), CLIENT, error, status=status) is is_missing
-    assert formats.choose(endpoint(), CLIENT) is (CHAT if is_missing else RESPONSES)
+    assert formats.is_spoken(endpoint(), CLIENT) is not is_missing
     now = DAY_S
-    assert formats.choose(endpoint(), CLIENT) is RESPONSES
+    assert formats.is_spoken(endpoint(), CLIENT)
 
 
 def test_what_somebody_has_said_holds() -> None:
     formats, gone = SpokenFormats(), WireError(message="Not Found")
 
     assert not formats.learn(endpoint(CHAT, RESPONSES), CLIENT, gone, status=404)
-    assert formats.choose(endpoint(CHAT), CLIENT) is CHAT
-    for kind, own in (("gemini", WireFormat.GEMINI), ("anthropic", WireFormat.ANTHROPIC)):
-        assert formats.choose(endpoint(kind=ProviderKind(kind)), CLIENT) is own
+    assert not formats.is_spoken(endpoint(CHAT), CLIENT)
+    for kind in ("gemini", "anthropic"):
+        assert not formats.is_spoken(endpoint(kind=ProviderKind(kind)), CLIENT)
 
 
-def test_a_host_without_compactions_may_speak_the_format() -> None:
-    formats, said = SpokenFormats(), endpoint(CHAT, RESPONSES)
+@pytest.mark.parametrize("told", [(CHAT, RESPONSES), (RESPONSES,)])
+def test_a_host_without_compactions_may_speak_the_format(told: tuple[WireFormat, ...]) -> None:
+    formats, said = SpokenFormats(), endpoint(*told)
 
     assert formats.learn(said, COMPACT_CLIENT, WireError(message="Not Found"), status=404)
 
-    assert formats.choose(said, COMPACT_CLIENT) is CHAT
-    assert formats.choose(said, CLIENT) is RESPONSES
+    assert not formats.is_spoken(said, COMPACT_CLIENT)
+    assert formats.is_spoken(said, CLIENT)

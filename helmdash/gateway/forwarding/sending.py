@@ -59,14 +59,14 @@ class Sender:
             attempt = prepare(exchange, shorter, client)
 
     def _is_foreign(self, exchange: Exchange, reply: ErrorReply) -> bool:
-        """Whether the upstream has shown that it does not speak the client's format: then it is
-        spoken to in its own from here on."""
+        """Whether the upstream has shown that it has nothing at the client's address: then it is
+        spoken to by translation from here on."""
         endpoint, client = exchange.endpoint, exchange.route.client
         if endpoint is None or not exchange.is_native:
             return False
         if not self._formats.learn(endpoint, client, reply.error, status=reply.status):
             return False
-        exchange.speaks = endpoint.own_format
+        exchange.is_native = False
         return True
 
     async def _reply(self, exchange: Exchange, attempt: Attempt) -> UpstreamReply:

@@ -17,6 +17,8 @@ from tests.support.upstreams.openai import CREATED, OpenAI
 from tests.support.upstreams.plays import Asked, End, Play
 
 PREFIX = "answer"
+# By this name of the host it has no address that compacts.
+PLAIN_HOST = "localhost"
 RESPONSE_ID = "resp_Sim0penAi"
 _INCOMPLETE = {End.LENGTH: "max_output_tokens", End.FILTER: "content_filter"}
 _OWN_ITEM = {"id": "sp_1", "type": "sparkle", "glow": 1.50}
@@ -88,7 +90,7 @@ async def _beside(exchange: Exchange, route: str) -> None:
     match verb, what or path:
         case "POST", "input_tokens":
             told = {"object": "response.input_tokens", "input_tokens": 11}
-        case "POST", "compact":
+        case "POST", "compact" if not _is_plain(exchange):
             items = exchange.seen.json["input"]
             kept = [{"type": "message", **each} for each in items if each.get("role") == "user"]
             sealed = {"id": "cmp_1", "type": "compaction", "encrypted_content": "gAAA"}
@@ -107,6 +109,10 @@ async def _beside(exchange: Exchange, route: str) -> None:
             await exchange.reply(trouble.status, trouble.body)
             return
     await exchange.reply(200, json.dumps({**told, "output": told.get("output", [])}).encode())
+
+
+def _is_plain(exchange: Exchange) -> bool:
+    return dict(exchange.seen.headers)["Host"].startswith(PLAIN_HOST)
 
 
 def _read(body: dict[str, Any]) -> Asked:
