@@ -8,9 +8,12 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from helmdash import transcripts
 from helmdash.transcripts.archive import build_archive
 
+ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted(Path(transcripts.__path__[0]).rglob("*.py"))
 
 
@@ -45,6 +48,16 @@ def test_no_part_takes_what_came_after_3_9() -> None:
         }
         too_new = {("zip", "strict"), ("dataclass", "slots"), ("dataclass", "kw_only")}
         assert not keywords & too_new, path
+
+
+def test_the_file_in_the_repository_is_made_of_these_sources(request: pytest.FixtureRequest) -> None:
+    stored, made = ROOT / "helmdash.pyz", build_archive()
+    if request.config.getoption("--write-golden"):
+        stored.write_bytes(made)
+
+    # Compared by hand: of bytes that differ nobody wants to be shown 100 kB.
+    is_same = stored.exists() and stored.read_bytes() == made
+    assert is_same, "helmdash.pyz is older than its sources: run make golden"
 
 
 def test_equal_sources_give_equal_bytes_and_hold_nothing_else() -> None:
