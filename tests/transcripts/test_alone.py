@@ -50,7 +50,9 @@ def test_no_part_takes_what_came_after_3_9() -> None:
         assert not keywords & too_new, path
 
 
-def test_the_file_in_the_repository_is_made_of_these_sources(request: pytest.FixtureRequest) -> None:
+def test_the_file_in_the_repository_is_made_of_these_sources(
+    request: pytest.FixtureRequest,
+) -> None:
     stored, made = ROOT / "helmdash.pyz", build_archive()
     if request.config.getoption("--write-golden"):
         stored.write_bytes(made)
