@@ -75,6 +75,8 @@ def make_suggestion(*, project: ProjectInfo, **over: Any) -> Suggestion:
             "low": 0.61,
             "high": 0.84,
             "touched": {"calls": 90, "clean": 18},
+            "query": "key:openai/gpt-4o evidence:input_tokens",
+            "touched_query": "key:openai/gpt-4o evidence:input_tokens prompt:>24575",
         },
         "made_at": NOW,
         "refreshed_at": NOW,

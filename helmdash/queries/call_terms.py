@@ -13,10 +13,13 @@ from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.lanes import Lane
-from helmdash.core.rollups.facts import NO_VARIANT
+from helmdash.core.calls.outcomes import CallOutcome
+from helmdash.core.rollups.evidence_facts import EvidenceKind
+from helmdash.core.rollups.facts import NO_VARIANT, ROUTE
 from helmdash.core.text.query_terms import Field, Kind, Term
 from helmdash.queries.distinct_values import model_keys, values
-from helmdash.queries.term_tables import Asking, TermTable, recorded, same, whole_values
+from helmdash.queries.evidence_terms import of_evidence, of_outcome
+from helmdash.queries.term_tables import Asking, TermTable, exact, recorded, same, whole_values
 from helmdash.records.models import Conversation
 from helmdash.records.querysets import Column, distinct_values
 
@@ -64,6 +67,12 @@ CALL_FIELDS: Final = (
     Field(name="lane", kind=Kind.WORD, meaning="main or side", words=same(Lane)),
     Field(name="upstream", kind=Kind.TEXT, meaning="whole name of who answered"),
     Field(name="variant", kind=Kind.TEXT, meaning=f"prompt variant, or {NO_VARIANT}"),
+    Field(name="outcome", kind=Kind.WORD, meaning="what came of it", words=same(CallOutcome)),
+    Field(name="key", kind=Kind.TEXT, meaning="model, exactly as figures name it"),
+    Field(name="sent", kind=Kind.COUNT, meaning="bytes sent"),
+    Field(
+        name="evidence", kind=Kind.WORD, meaning="figure learned from it", words=same(EvidenceKind)
+    ),
 )
 
 
@@ -113,8 +122,10 @@ def _of_upstream(_project_id: int, term: Term) -> Q:
 
 
 def _of_variant(_project_id: int, term: Term) -> Q:
-    wanted = whole_values(term)
-    return Q(prompt_variant__in=["" if each == NO_VARIANT else each for each in wanted])
+    # As figures group them: a route has none, whatever was reported.
+    wanted = set(whole_values(term))
+    found = Q(prompt_variant__in=wanted - {NO_VARIANT}) & ~Q(purpose=ROUTE)
+    return found | Q(prompt_variant="") | Q(purpose=ROUTE) if NO_VARIANT in wanted else found
 
 
 _COLUMNS: Final[Mapping[str, Column]] = {
@@ -132,6 +143,7 @@ CALL_TERMS: Final = TermTable(
         "prompt": "prompt_tokens",
         "output": "completion_tokens",
         "http": "http_status",
+        "sent": "sent_bytes",
     },
     words={"level": "level", "finish": "finish_reason", "reason": "level_reason"},
     has=_HAS,
@@ -141,10 +153,13 @@ CALL_TERMS: Final = TermTable(
         "lane": _of_lane,
         "upstream": _of_upstream,
         "variant": _of_variant,
+        "outcome": of_outcome,
+        "evidence": of_evidence,
+        "key": exact("model_key"),
         **{name: known_of(column) for name, column in _COLUMNS.items()},
     },
     indexed=frozenset(
-        {"level", "cause", "finish", "model", "client", "purpose", "pack", "conversation"}
+        {"level", "cause", "finish", "model", "key", "client", "purpose", "pack", "conversation"}
     ),
     offered={name: offered_of(column) for name, column in _COLUMNS.items()},
 )

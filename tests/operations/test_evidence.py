@@ -9,7 +9,8 @@ import pytest
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture, SentSizes
-from helmdash.core.evidence.suggested import Figure, SuggestionState
+from helmdash.core.evidence.figures import Figure
+from helmdash.core.evidence.suggested import SuggestionState
 from helmdash.operations.budgets.reverting import revert_edits
 from helmdash.operations.evidence import deciding, refreshing
 from helmdash.operations.evidence.deciding import NoSuchSuggestion, SuggestionDecided

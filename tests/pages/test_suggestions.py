@@ -32,21 +32,7 @@ def test_a_suggestion_is_shown_with_its_calls_and_accepted(
     shown = _text(owner)
 
     assert "96% of 83 answers" in shown
-    # The very calls, above the ceiling and all of them.
-    (calls,) = re.findall(r'href="([^"]+)">240 calls', shown)
-    (above,) = re.findall(r'href="([^"]+)">90 concerned, 18 of them clean', shown)
-    record(
-        make_capture(id="small", started_at=NOW - timedelta(days=1)),
-        make_capture(
-            id="large", usage={"prompt_tokens": 30_000}, started_at=NOW - timedelta(days=1)
-        ),
-    )
-    assert {"small", "large"} <= set(
-        re.findall(r"/calls/(small|large)/", _text(owner, calls.replace("&amp;", "&")))
-    )
-    assert set(re.findall(r"/calls/(small|large)/", _text(owner, above.replace("&amp;", "&")))) == {
-        "large"
-    }
+    record(make_capture(id="small", started_at=NOW - timedelta(days=1)))
 
     answer = owner.post(f"/budgets/suggestions/{one.pk}/", {"do": "accept"})
 
@@ -62,7 +48,7 @@ def test_a_suggestion_is_shown_with_its_calls_and_accepted(
     assert one.effect is not None
     assert one.decided_at is not None
     Suggestion.objects.filter(pk=one.pk).update(effect={**one.effect, **effect})
-    record(make_capture(id="after", started_at=one.decided_at + timedelta(minutes=1)))
+    record(make_capture(id="after", started_at=one.decided_at + timedelta(minutes=15)))
     (since,) = re.findall(r'href="([^"]+)">1 calls</a> clean since', _text(owner))
     assert "/calls/after/" in _text(owner, since.replace("&amp;", "&"))
     assert "/calls/small/" not in _text(owner, since.replace("&amp;", "&"))
@@ -112,20 +98,6 @@ def test_what_is_learned_stands_under_the_budget(owner: Client, project: Project
     assert "49 more calls are needed" in shown
     (calls, *_) = re.findall(r'href="(/calls/[^"]+)">1</a>', shown)
     assert "/calls/only/" in _text(owner, calls.replace("&amp;", "&"))
-
-
-def test_what_replies_with_reasoning_taught_leads_to_their_calls(
-    owner: Client, project: ProjectInfo
-) -> None:
-    for name, reasoning in (("plain", None), ("thought", 20)):
-        usage = {"prompt_tokens": 900, "completion_tokens": 50, "reasoning_tokens": reasoning}
-        record(make_capture(id=name, conversation=None, started_at=timezone.now(), usage=usage))
-
-    shown = _text(owner, "/budgets/?model=openai/gpt-4o")
-
-    (address,) = re.findall(r'href="(/calls/[^"]+has[^"]+reasoning[^"]*)"', shown)
-    listed = _text(owner, address.replace("&amp;", "&"))
-    assert set(re.findall(r'href="/calls/(plain|thought)/', listed)) == {"thought"}
 
 
 def test_a_suggestion_is_tried_and_its_arms_are_shown_with_their_calls(
@@ -179,17 +151,3 @@ def test_a_trial_has_bounds(
 
     assert said in answer.content.decode()
     assert Suggestion.objects.get().state == "open"
-
-
-def test_what_one_upstream_taught_leads_to_its_calls_alone(
-    owner: Client, project: ProjectInfo
-) -> None:
-    make_suggestion(project=project, upstream="far west")
-    for provider in ("far west", "east"):
-        name, at = f"call-{provider[-4:]}", NOW - timedelta(days=1)
-        record(make_capture(id=name, provider=provider, started_at=at))
-
-    (address,) = re.findall(r'href="([^"]+)">240 calls', _text(owner))
-
-    listed = _text(owner, address.replace("&amp;", "&"))
-    assert set(re.findall(r'href="/calls/(call-\w+)/', listed)) == {"call-west"}

@@ -7,6 +7,7 @@ often not counted, and would seem to be of another size by that alone.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -111,7 +112,7 @@ def _learn(
         until=until,
         input=safe,
         input_in_bytes=in_bytes,
-        above=_above(sums, head, safe),
+        above=_above(cells, safe),
         parts=tuple(_parts(cells)) if with_parts else (),
         window=find_plateau(sums.of("w"), longest_whole=_longest_whole(sums)),
         output=find_output_need(
@@ -200,14 +201,13 @@ def _parts(cells: Sequence[Cell]) -> Iterator[PartInput]:
                 )
 
 
-def _above(sums: _Sums, head: str, safe: SafeInput) -> Counted | None:
+def _above(cells: Iterable[Cell], safe: SafeInput) -> Counted | None:
+    """Those of the calls that the ceiling was found by which are above it."""
     if safe.band is None:
         return None
-    band = safe.band
-    return Counted(
-        calls=sum(calls for each, calls in sums.of(head).items() if each > band),
-        clean=sum(calls for each, calls in sums.of(f"{head}+").items() if each > band),
-    )
+    since = -math.inf if safe.first_at is None else safe.first_at
+    found = [each for each in cells if each.band > safe.band and each.at >= since]
+    return Counted(calls=sum(each.calls for each in found), clean=sum(each.clean for each in found))
 
 
 def _longest_whole(sums: _Sums) -> int | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -84,6 +84,8 @@ class SafeInput:
     ceiling: the largest size (tokens, or bytes where cells are of bytes) of the last good band;
     None but for Finding.CEILING. missing: how many calls more the method needs; 0: enough.
     below, above: (calls, clean) beside the ceiling. fall: of the whole, compared within blocks.
+    first_at: the stretch of time that the calls begin with, where only later ones were asked; None:
+    all of them were.
     """
 
     finding: Finding
@@ -94,6 +96,7 @@ class SafeInput:
     below: tuple[int, int] = (0, 0)
     above: tuple[int, int] = (0, 0)
     fall: Fall = UNKNOWN_FALL
+    first_at: int | None = None
     method: str = SAFE_INPUT_VERSION
 
 
@@ -112,8 +115,11 @@ def find_safe_input(cells: Iterable[Cell], *, is_part: bool = False) -> SafeInpu
     found = _find(given, more)
     if found.finding not in (Finding.NO_FALL, Finding.NOT_SPREAD):
         return found
-    later = _find(_later_half(given), more * _SECOND_LOOK)
-    return later if later.finding is Finding.CEILING else found
+    half = _later_half(given)
+    later = _find(half, more * _SECOND_LOOK)
+    if later.finding is not Finding.CEILING:
+        return found
+    return replace(later, first_at=half[0].at)
 
 
 def _find(given: Sequence[Cell], more: float) -> SafeInput:
@@ -141,11 +147,13 @@ def _find(given: Sequence[Cell], more: float) -> SafeInput:
 
 
 def _later_half(given: Sequence[Cell]) -> Sequence[Cell]:
+    """The calls of the stretches of time after the one in which half of all were made, so that a
+    time tells which they are."""
     half = sum(cell.calls for cell in given) / 2
-    for number, cell in enumerate(given):
+    for cell in given:
         half -= cell.calls
         if half <= 0:
-            return given[number + 1 :]
+            return [each for each in given if each.at > cell.at]
     return given
 
 

@@ -13,11 +13,14 @@ from enum import StrEnum
 from typing import Final
 
 from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant, has_full_trust
+from helmdash.core.evidence.calls_behind import calls_behind, prompts_above, replies_cut_off
 from helmdash.core.evidence.estimator import Ratios
+from helmdash.core.evidence.figures import Figure
 from helmdash.core.evidence.hard_window import Plateau
 from helmdash.core.evidence.output_tokens import OutputNeed
 from helmdash.core.evidence.planning_outcomes import FIRST_WAY, TierFinding, WayFinding
 from helmdash.core.evidence.safe_input import SafeInput
+from helmdash.core.rollups.periods import moment_of, quarter_of
 
 # Off by less is not worth an edit: bands are half as wide again, windows are known to two percent.
 _LEAST_OFF: Final = 0.03
@@ -27,19 +30,6 @@ _LEAST_BETTER: Final = 0.02
 
 Value = str | int | float | bool
 """What a column of a budget may be changed to."""
-
-
-class Figure(StrEnum):
-    """What a suggestion is about: a column of the budget."""
-
-    INPUT_TOKENS = "input_tokens"
-    CONTEXT_LENGTH = "context_length"
-    OUTPUT_TOKENS = "output_tokens"
-    CHARS_PER_TOKEN = "chars_per_token"  # noqa: S105  # a column
-    MAX_CATALOG_BYTES = "max_catalog_bytes"
-    TIER = "tier"
-    PROMPT_VARIANT = "prompt_variant"
-    WANTS_STRICT_JSON = "wants_strict_json"
 
 
 class SuggestionState(StrEnum):
@@ -58,7 +48,18 @@ UNDECIDED: Final = (SuggestionState.OPEN, SuggestionState.TRIAL)
 
 
 # What the effect of an accepted edit is held against.
-MEASURED_BEFORE: Final = timedelta(days=30)
+_MEASURED_BEFORE: Final = timedelta(days=30)
+
+
+def before_edit(at: datetime) -> tuple[datetime, datetime]:
+    """The 30 days before an edit, in whole quarter-hours: rollups alone tell what they came to."""
+    end = moment_of(quarter_of(at))
+    return end - _MEASURED_BEFORE, end
+
+
+def after_edit(at: datetime) -> tuple[datetime, None]:
+    """From the first whole quarter-hour after an edit on."""
+    return moment_of(quarter_of(at - timedelta(microseconds=1)) + 1), None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,8 @@ class Evidence:
 
     why: a sentence. low, high: the 95 % interval of what the method measured (of a fall: of one),
     None where it has none. touched: the recorded calls that the edit would have concerned (prompts
-    above a ceiling, replies that were cut off); None: not counted.
+    above a ceiling, replies that were cut off); None: not counted. query, touched_query: of a list
+    of calls from since to before until, that has just these (core.evidence.calls_behind).
     """
 
     method: str
@@ -86,6 +88,8 @@ class Evidence:
     low: float | None = None
     high: float | None = None
     touched: Counted | None = None
+    query: str = ""
+    touched_query: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +177,19 @@ def _input(learned: Learned, budget: EffectiveBudget) -> _Edit:
         f"{below} answers just below {ceiling or 0:,} tokens are clean and {above} just above; so "
         "it is among like calls of the same time."
     )
+    query = _query(learned, Figure.INPUT_TOKENS)
     evidence = _evidence(
-        learned, found.method, why, found.calls, interval=interval, touched=learned.above
+        learned,
+        Figure.INPUT_TOKENS,
+        found.method,
+        why,
+        found.calls,
+        since=since_of(learned, found),
+        interval=interval,
+        touched=learned.above,
+        touched_query=prompts_above(query, ceiling=found.ceiling, in_bytes=learned.input_in_bytes)
+        if found.ceiling is not None
+        else "",
     )
     is_lower = ceiling is not None and ceiling < budget.input_tokens * (1 - _LEAST_OFF)
     changes = {"input_tokens": ceiling} if is_lower and ceiling else {}
@@ -188,7 +203,7 @@ def _window(learned: Learned, budget: EffectiveBudget) -> _Edit:
         f"{found.met} of {found.cuts} prompts that were probably cut were counted as about "
         f"{found.tokens or 0:,} tokens{half}, whatever was sent."
     )
-    evidence = _evidence(learned, found.method, why, found.cuts)
+    evidence = _evidence(learned, Figure.CONTEXT_LENGTH, found.method, why, found.cuts)
     is_off = found.tokens is not None and (
         budget.limit_tokens is None or budget.limit_tokens > found.tokens * (1 + _LEAST_OFF)
     )
@@ -206,7 +221,15 @@ def _output(learned: Learned, budget: EffectiveBudget) -> _Edit:
         f"end within {found.tokens or 0:,} tokens."
     )
     touched = Counted(calls=found.cut_off, clean=0)
-    evidence = _evidence(learned, found.method, why, found.replies, touched=touched)
+    evidence = _evidence(
+        learned,
+        Figure.OUTPUT_TOKENS,
+        found.method,
+        why,
+        found.replies,
+        touched=touched,
+        touched_query=replies_cut_off(_query(learned, Figure.OUTPUT_TOKENS)),
+    )
     is_more = found.tokens is not None and found.tokens > budget.output_tokens
     return (
         Figure.OUTPUT_TOKENS,
@@ -223,7 +246,7 @@ def _ratio(learned: Learned, budget: EffectiveBudget) -> _Edit:
         f"by {found.bytes_per_token or 0:g} they would be {then:.0%}; with the margin 95 of 100 "
         "prompts are no longer than estimated."
     )
-    evidence = _evidence(learned, found.method, why, found.calls)
+    evidence = _evidence(learned, Figure.CHARS_PER_TOKEN, found.method, why, found.calls)
     changes: dict[str, Value] = {}
     is_off = now > _LEAST_RATIO_ERROR and now - then > _LEAST_BETTER
     if is_off and found.bytes_per_token is not None and found.margin is not None:
@@ -237,7 +260,15 @@ def _catalog(learned: Learned, budget: EffectiveBudget) -> _Edit:
         f"{_percent(*found.below)} answers with catalogs just below {found.ceiling or 0:,} bytes "
         f"are clean and {_percent(*found.above)} just above."
     )
-    evidence = _evidence(learned, found.method, why, found.calls, interval=found.fall.interval())
+    evidence = _evidence(
+        learned,
+        Figure.MAX_CATALOG_BYTES,
+        found.method,
+        why,
+        found.calls,
+        since=since_of(learned, found),
+        interval=found.fall.interval(),
+    )
     is_lower = found.ceiling is not None and (
         today == 0 or found.ceiling < today * (1 - _LEAST_OFF)
     )
@@ -251,7 +282,9 @@ def _catalog(learned: Learned, budget: EffectiveBudget) -> _Edit:
 def _tier(learned: Learned, budget: EffectiveBudget) -> _Edit:
     found = learned.tier
     why = f"{found.share or 0:.0%} of {found.calls} structured answers are clean."
-    evidence = _evidence(learned, found.method, why, found.calls, interval=found.interval)
+    evidence = _evidence(
+        learned, Figure.TIER, found.method, why, found.calls, interval=found.interval
+    )
     # What goes wrong above a ceiling says nothing of the answers below it.
     is_clear = learned.input.ceiling is None or budget.input_tokens <= (
         ceiling_tokens(learned) or 0
@@ -263,7 +296,9 @@ def _tier(learned: Learned, budget: EffectiveBudget) -> _Edit:
 def _variant(learned: Learned, budget: EffectiveBudget) -> _Edit:
     found = learned.variant
     better = PromptVariant.FULL_STEPS if found.better == FIRST_WAY else PromptVariant.SINGLE_PICK
-    evidence = _of_way(learned, found, "all steps at once", "the next step only")
+    evidence = _of_way(
+        learned, Figure.PROMPT_VARIANT, found, "all steps at once", "the next step only"
+    )
     is_other = found.better is not None and better is not budget.prompt_variant
     return Figure.PROMPT_VARIANT, {"prompt_variant": better.value} if is_other else {}, evidence
 
@@ -271,41 +306,64 @@ def _variant(learned: Learned, budget: EffectiveBudget) -> _Edit:
 def _json_mode(learned: Learned, budget: EffectiveBudget) -> _Edit:
     found = learned.json_mode
     wanted = found.better != FIRST_WAY
-    evidence = _of_way(learned, found, "without JSON mode", "with it")
+    evidence = _of_way(learned, Figure.WANTS_STRICT_JSON, found, "without JSON mode", "with it")
     # Tier C is never asked for it, whatever the row says.
     is_other = found.better is not None and wanted is not budget.wants_strict_json
     changes = {"wants_strict_json": wanted} if is_other and has_full_trust(budget.tier) else {}
     return Figure.WANTS_STRICT_JSON, changes, evidence
 
 
-def _of_way(learned: Learned, found: WayFinding, first: str, second: str) -> Evidence:
+def _of_way(
+    learned: Learned, figure: Figure, found: WayFinding, first: str, second: str
+) -> Evidence:
     points = (found.fall.points or 0.0) * 100
     better, other = (first, second) if points > 0 else (second, first)
     why = (
         f"Among like calls of the same time {better} gives {abs(points):.0f} points more clean "
         f"answers than {other} ({found.calls[0]} calls {first}, {found.calls[1]} {second})."
     )
-    return _evidence(learned, found.method, why, sum(found.calls), interval=found.fall.interval())
+    return _evidence(
+        learned, figure, found.method, why, sum(found.calls), interval=found.fall.interval()
+    )
+
+
+def since_of(learned: Learned, found: SafeInput) -> datetime | None:
+    """Since when the calls are that a safe input was found by: all of them, or the later half."""
+    return learned.since if found.first_at is None else moment_of(found.first_at)
 
 
 def _evidence(
     learned: Learned,
+    figure: Figure,
     method: str,
     why: str,
     calls: int,
     *,
+    since: datetime | None = None,
     interval: tuple[float, float] | None = None,
     touched: Counted | None = None,
+    touched_query: str = "",
 ) -> Evidence:
     return Evidence(
         method=method,
         why=f"{why} Calls of upstream {learned.upstream} alone." if learned.upstream else why,
         calls=calls,
-        since=learned.since,
+        since=since or learned.since,
         until=learned.until,
         low=interval[0] if interval else None,
         high=interval[1] if interval else None,
         touched=touched,
+        query=_query(learned, figure),
+        touched_query=touched_query,
+    )
+
+
+def _query(learned: Learned, figure: Figure) -> str:
+    return calls_behind(
+        figure,
+        model_key=learned.model_key,
+        upstream=learned.upstream,
+        in_bytes=learned.input_in_bytes,
     )
 
 

@@ -13,6 +13,7 @@ variant (core.evidence).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Final
 
 from helmdash.core.budgets.health import HealthReason
@@ -26,9 +27,9 @@ from helmdash.core.rollups.facts import CallFacts, grouped_variant, key_of
 # Ratios are counted as whole thousandths of a byte per token.
 RATIO_UNIT: Final = 1_000
 # The template of a chat is a dozen tokens: of shorter prompts it is a tenth and more.
-_LEAST_TOKENS: Final = 100
+LEAST_RATIO_TOKENS: Final = 100
 # What ends a call whatever the size of its prompt: these say nothing, either way.
-_NOT_OF_SIZE: Final = frozenset(
+NOT_OF_SIZE: Final = frozenset(
     {
         FailureCause.RATE_LIMITED,
         FailureCause.AUTH_FAILED,
@@ -39,12 +40,24 @@ _NOT_OF_SIZE: Final = frozenset(
     }
 )
 # Many texts in one request: their sum is no prompt.
-_SUMMED: Final = frozenset({"embedding", "embed", "rerank"})
-_STRUCTURED: Final = frozenset({"plan", "route", "filter", "verify"})
-_ENDED: Final = frozenset({FinishReason.STOP.value, FinishReason.TOOL_CALLS.value})
-_CUT_OFF: Final = FinishReason.LENGTH.value
+SUMMED: Final = frozenset({"embedding", "embed", "rerank"})
+STRUCTURED: Final = frozenset({"plan", "route", "filter", "verify"})
+ENDED: Final = frozenset({FinishReason.STOP.value, FinishReason.TOOL_CALLS.value})
+CUT_OFF: Final = FinishReason.LENGTH.value
 # The heads of words that count replies by tokens: ended or cut off, without and with reasoning.
 REPLY_HEADS: Final = ("y", "yl", "yr", "ylr")
+
+
+class EvidenceKind(StrEnum):
+    """Which of the words below a figure is learned from; queries.evidence_terms finds the calls."""
+
+    INPUT_TOKENS = "input_tokens"  # zt
+    INPUT_BYTES = "input_bytes"  # zb
+    WINDOW = "window"  # w
+    OUTPUT = "output"  # y, yl, yr, ylr
+    ESTIMATOR = "estimator"  # r
+    STRUCTURED = "structured"  # s
+    CATALOG = "catalog"  # g
 
 
 def key_of_evidence(facts: CallFacts) -> tuple[str, ...]:
@@ -64,21 +77,21 @@ def evidence_words(facts: CallFacts) -> Iterator[str]:
     outcome = outcome_of(cause=facts.cause, status=facts.status)
     is_clean = outcome is CallOutcome.CLEAN
     is_whole = facts.level_reason != HealthReason.SUSPECTED_CUT
-    if facts.purpose not in _SUMMED and not _says_nothing(facts):
+    if facts.purpose not in SUMMED and not _says_nothing(facts):
         yield from _counted("j", None, is_clean)
         if facts.prompt_tokens is not None and is_whole:
             yield from _counted("zt", size_band(facts.prompt_tokens), is_clean)
         if facts.sent_bytes is not None:
             yield from _counted("zb", size_band(facts.sent_bytes), is_clean)
-        if facts.purpose in _STRUCTURED and outcome is not CallOutcome.FAILED:
+        if facts.purpose in STRUCTURED and outcome is not CallOutcome.FAILED:
             yield from _of_structured(facts, is_clean)
     if not is_whole and facts.prompt_tokens is not None:
         yield f"w:{facts.prompt_tokens}"
     ratio = ratio_of(facts.sent_bytes, facts.prompt_tokens) if is_whole else None
     if ratio is not None:
         yield f"r:{bucket_of(ratio)}"
-    if facts.completion_tokens is not None and facts.finish_reason in (*_ENDED, _CUT_OFF):
-        head = ("yl" if facts.finish_reason == _CUT_OFF else "y") + "r" * bool(
+    if facts.completion_tokens is not None and facts.finish_reason in (*ENDED, CUT_OFF):
+        head = ("yl" if facts.finish_reason == CUT_OFF else "y") + "r" * bool(
             facts.reasoning_tokens
         )
         yield f"{head}:{bucket_of(facts.completion_tokens)}"
@@ -86,7 +99,7 @@ def evidence_words(facts: CallFacts) -> Iterator[str]:
 
 def ratio_of(sent_bytes: int | None, prompt_tokens: int | None) -> int | None:
     """Thousandths of a byte per token of one prompt; None where it is too short or not known."""
-    if not sent_bytes or prompt_tokens is None or prompt_tokens < _LEAST_TOKENS:
+    if not sent_bytes or prompt_tokens is None or prompt_tokens < LEAST_RATIO_TOKENS:
         return None
     return sent_bytes * RATIO_UNIT // prompt_tokens
 
@@ -109,4 +122,4 @@ def _counted(head: str, band: int | None, is_clean: bool) -> Iterator[str]:
 def _says_nothing(facts: CallFacts) -> bool:
     if facts.status == "cancelled" and not facts.cause:
         return True
-    return bool(facts.cause) and FailureCause(facts.cause) in _NOT_OF_SIZE
+    return bool(facts.cause) and FailureCause(facts.cause) in NOT_OF_SIZE

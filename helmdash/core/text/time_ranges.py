@@ -144,5 +144,6 @@ def _midnight(day: date, zone: tzinfo) -> datetime:
 def _written(at: datetime | None) -> str:
     if at is None:
         return ""
-    has_seconds = at.second or at.microsecond
-    return f"{at:%Y-%m-%dT%H:%M:%SZ}" if has_seconds else f"{at:%Y-%m-%dT%H:%MZ}"
+    if at.microsecond:
+        return f"{at:%Y-%m-%dT%H:%M:%S.%fZ}"
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}" if at.second else f"{at:%Y-%m-%dT%H:%MZ}"

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.evidence.suggested import MEASURED_BEFORE, UNDECIDED, SuggestionState
+from helmdash.core.evidence.suggested import UNDECIDED, SuggestionState, before_edit
 from helmdash.core.evidence.trialling import TrialState
 from helmdash.operations.budgets.lines import store_own_row
 from helmdash.operations.database.transactions import write
@@ -78,9 +78,8 @@ def _accept(
         row=budget,
         changes={**row.changes, "evidence": evidence},
     )
-    before = clean_and_all(
-        project_id=project_id, model_key=row.model_key, since=now - MEASURED_BEFORE, until=now
-    )
+    since, until = before_edit(now)
+    before = clean_and_all(project_id=project_id, model_key=row.model_key, since=since, until=until)
     row.effect = {"budget_id": edited.id, "before": before}
     return _decide(row, actor, SuggestionState.ACCEPTED, counted, now)
 

@@ -13,11 +13,12 @@ from typing import Any, Final
 
 from helmdash.answers import to_json
 from helmdash.core.budgets.budgets import EffectiveBudget
+from helmdash.core.evidence.figures import Figure
 from helmdash.core.evidence.suggested import (
-    Figure,
     Learned,
     Suggested,
     SuggestionState,
+    after_edit,
     suggested,
 )
 from helmdash.core.rollups.figures import CALLS, Marginal
@@ -161,8 +162,9 @@ def _measure(project_id: int, now: datetime) -> None:
     for row in accepted:
         if row.decided_at is None or not row.effect or row.effect["before"] is None:
             continue
+        since, until = after_edit(row.decided_at)
         after = clean_and_all(
-            project_id=project_id, model_key=row.model_key, since=row.decided_at, until=None
+            project_id=project_id, model_key=row.model_key, since=since, until=until
         )
         if after is not None:
             effect = {**row.effect, "after": after}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
@@ -9,10 +10,9 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from helmdash.core.budgets.budgets import STORED_FIELDS
-from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.trials import Arm
-from helmdash.core.calls.finish import FinishReason
-from helmdash.core.evidence.suggested import MEASURED_BEFORE, Figure, Value
+from helmdash.core.evidence.figures import Figure
+from helmdash.core.evidence.suggested import Value, after_edit, before_edit
 from helmdash.core.evidence.trialling import TrialState
 from helmdash.core.text.query_terms import term_text
 from helmdash.core.text.time_ranges import TimeRange
@@ -61,13 +61,14 @@ class ShownTrial:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSuggestion:
     """A suggestion; calls: the address of the calls it was learned from, concerned: of those that
-    the edit is about, None where no filter tells them. before, after: of those that its effect is
-    told by; "" where it is not decided."""
+    the edit is about, concerned_clean: of the clean ones among them, None where none are told.
+    before, after: of those that its effect is told by; "" where it is not decided."""
 
     told: SuggestionView
     changes: tuple[ShownChange, ...]
     calls: str
     concerned: str | None
+    concerned_clean: str | None
     trial: ShownTrial | None = None
     before: str = ""
     after: str = ""
@@ -75,9 +76,7 @@ class ShownSuggestion:
 
 def shown(found: SuggestionView) -> ShownSuggestion:
     """The suggestion with what the page adds."""
-    base = {"model": found.model_key, "range": _range(found), **_of_upstream(found.upstream)}
-    narrowed = _narrowed(found)
-    calls = reverse("calls")
+    touched = found.touched_query
     return ShownSuggestion(
         told=found,
         changes=tuple(
@@ -89,23 +88,24 @@ def shown(found: SuggestionView) -> ShownSuggestion:
             )
             for each in found.changes
         ),
-        calls=f"{calls}?{urlencode(base)}",
-        concerned=f"{calls}?{urlencode(base | narrowed)}" if narrowed else None,
+        calls=_calls(found, found.query or term_text("key", found.model_key)),
+        concerned=_calls(found, touched) if touched else None,
+        concerned_clean=_calls(found, f"{touched} outcome:clean") if touched else None,
         trial=_shown_trial(found.trial) if found.trial else None,
-        before=_decided(found, TimeRange(since=_month_before(found), until=found.decided_at)),
-        after=_decided(found, TimeRange(since=found.decided_at, until=None)),
+        before=_beside(found, before_edit),
+        after=_beside(found, after_edit),
     )
 
 
-def _month_before(found: SuggestionView) -> datetime | None:
-    return found.decided_at - MEASURED_BEFORE if found.decided_at is not None else None
-
-
-def _decided(found: SuggestionView, span: TimeRange) -> str:
+def _beside(
+    found: SuggestionView, span_of: Callable[[datetime], tuple[datetime, datetime | None]]
+) -> str:
     """The address of the model's calls of a span beside the decision; "" where there is none."""
     if found.decided_at is None:
         return ""
-    query = {"model": found.model_key, "range": span.exact or "all"}
+    since, until = span_of(found.decided_at)
+    span = TimeRange(since=since, until=until).exact
+    query = {"query": term_text("key", found.model_key), "range": span}
     return f"{reverse('calls')}?{urlencode(query)}"
 
 
@@ -159,7 +159,7 @@ def _difference(found: TrialView) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownLimit:
     """A learned figure: its name, of which calls it is ("" of all), how sure it is, and the address
-    of the calls; "" where lists of calls have no filter for them."""
+    of the calls; "" where there are none, or one, which is named."""
 
     told: LearnedLimit
     name: str
@@ -176,37 +176,10 @@ def shown_limits(found: LearnedLimits) -> tuple[ShownLimit, ...]:
             name=_name(each.figure.value),
             of=", ".join(filter(None, (each.upstream, each.part.replace("=", " ")))),
             sure=_sure(each),
-            calls=_calls_of(found.model_key, each),
+            calls=_calls(each, each.query) if each.query and each.calls else "",
         )
         for each in found.items
     )
-
-
-def _of_upstream(name: str) -> dict[str, str]:
-    """The filter that leaves the calls of one upstream; none for all of them."""
-    return {"query": term_text("upstream", name)} if name else {}
-
-
-# A part of a model's calls, and the filter that leaves it.
-_PARTS = {"purpose": "purpose", "prompt_variant": "variant"}
-# Parts that a word of the query language leaves.
-_TERMS = {"reasoning": term_text("has", "reasoning")}
-
-
-def _calls_of(model_key: str, each: LearnedLimit) -> str:
-    if not each.calls:
-        return ""
-    query = {"model": model_key, "range": _range(each), **_of_upstream(each.upstream)}
-    kind, _, name = each.part.partition("=")
-    if kind in _PARTS:
-        query[_PARTS[kind]] = name
-    elif each.part in _TERMS:
-        query["query"] = " ".join(filter(None, (query.get("query", ""), _TERMS[each.part])))
-    elif each.part:
-        return ""
-    if each.figure is Figure.CONTEXT_LENGTH:
-        query["level_reason"] = HealthReason.SUSPECTED_CUT.value
-    return f"{reverse('calls')}?{urlencode(query)}"
 
 
 # The words of core.evidence.safe_input, and what the page says for them.
@@ -233,21 +206,10 @@ def _sure(each: LearnedLimit) -> str:
     return f"{words}; {each.low * 100:.0f} to {each.high * 100:.0f} %"
 
 
-def _narrowed(found: SuggestionView) -> dict[str, str]:
-    """The filters that leave the calls which an edit is about."""
-    match found.figure:
-        case Figure.INPUT_TOKENS:
-            return {"tokens_over": str(found.changes[0].suggested)}
-        case Figure.OUTPUT_TOKENS:
-            return {"finish_reason": FinishReason.LENGTH.value}
-        case Figure.CONTEXT_LENGTH:
-            return {"level_reason": HealthReason.SUSPECTED_CUT.value}
-        case _:
-            return {}
-
-
-def _range(found: SuggestionView | LearnedLimit) -> str:
-    return TimeRange(since=found.since, until=found.until).exact or "all"
+def _calls(found: SuggestionView | LearnedLimit, query: str) -> str:
+    """The address of the calls of a query, in the range of what was found."""
+    span = TimeRange(since=found.since, until=found.until).exact or "all"
+    return f"{reverse('calls')}?{urlencode({'query': query, 'range': span})}"
 
 
 def _name(field: str) -> str:

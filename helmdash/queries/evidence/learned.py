@@ -59,17 +59,19 @@ def learned_of(
     model: how its budget is looked up. with_parts: also of each purpose and
     prompt variant. Two queries more than the budget's, or three.
     """
-    told = _told(project_id, model_key, now)
+    width, told = _told(project_id, model_key, now)
     if not told:
         return ()
     budget = budgets.table(project_id=project_id).lookup(model, key=model_key)
     quarters = [each.at for each in told]
+    end = moment_of(first_quarter(width, period_of(width, max(quarters)) + 1))
     return learn(
         model_key=model_key,
         told=told,
         budget=budget,
         since=moment_of(min(quarters)),
-        until=moment_of(max(quarters) + 1),
+        # What comes after now, in the hour that goes on, is not counted.
+        until=min(end, now) if now > moment_of(max(quarters)) else end,
         with_parts=with_parts,
     )
 
@@ -96,12 +98,12 @@ def _is_counted(project_id: int) -> bool:
     return state is None or counted_down_to(state, Marginal.EVIDENCE) is None
 
 
-def _told(project_id: int, model_key: str, now: datetime) -> list[Told]:
+def _told(project_id: int, model_key: str, now: datetime) -> tuple[Width, list[Told]]:
     for width in (Width.HOUR, Width.QUARTER):
         stored = _read(project_id, width, now, words=[model_key])
         told = [*_of_rows(stored, width), *_of_waiting(stored, width, model_key)]
         if width is Width.QUARTER or len({each.at for each in told}) >= _LEAST_HOURS:
-            return told
+            return width, told
     raise AssertionError("unreachable: the last width returns")
 
 

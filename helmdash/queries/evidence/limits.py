@@ -10,10 +10,12 @@ from typing import Annotated
 
 from helmdash.answers import BLANK_IS_NULL, Doc, answer
 from helmdash.core.budgets.learned_windows import WindowSource
+from helmdash.core.evidence.calls_behind import calls_behind
+from helmdash.core.evidence.figures import Figure
 from helmdash.core.evidence.output_tokens import OutputNeed
 from helmdash.core.evidence.planning_outcomes import FIRST_WAY, WayFinding
 from helmdash.core.evidence.safe_input import Finding, SafeInput
-from helmdash.core.evidence.suggested import Figure, Learned, Value, ceiling_tokens
+from helmdash.core.evidence.suggested import Learned, Value, ceiling_tokens, since_of
 from helmdash.queries.budgets import budgets
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.evidence.learned import latest_spelling, learned_of
@@ -41,6 +43,11 @@ class LearnedLimit:
     since: datetime | None
     until: datetime | None
     call: Annotated[str, BLANK_IS_NULL, Doc("The one call that told it, where one did.")]
+    query: Annotated[
+        str,
+        BLANK_IS_NULL,
+        Doc("The q of GET /calls: with since and until it lists just these calls."),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +111,7 @@ def _told_windows(project_id: int, key: str) -> Iterator[LearnedLimit]:
                 since=report.seen_at,
                 until=report.seen_at,
                 call=report.call_id,
+                query="",
             )
 
 
@@ -160,6 +168,7 @@ def _of_input(
         found.calls,
         found.missing,
         part=part,
+        since=since_of(learned, found),
         finding=found.finding.value,
         interval=found.fall.interval(),
     )
@@ -200,6 +209,7 @@ def _limit(
     missing: int,
     *,
     part: str = "",
+    since: datetime | None = None,
     finding: str = "",
     interval: tuple[float, float] | None = None,
 ) -> LearnedLimit:
@@ -215,7 +225,14 @@ def _limit(
         missing=missing,
         low=interval[0] if interval else None,
         high=interval[1] if interval else None,
-        since=learned.since,
+        since=since or learned.since,
         until=learned.until,
         call="",
+        query=calls_behind(
+            figure,
+            model_key=learned.model_key,
+            upstream=learned.upstream,
+            part=part,
+            in_bytes=learned.input_in_bytes,
+        ),
     )

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Final
 from django.db.models import Prefetch, QuerySet
 
 from helmdash.answers import BLANK_IS_NULL, Doc, answer
-from helmdash.core.evidence.suggested import UNDECIDED, Counted, Figure, SuggestionState, Value
+from helmdash.core.evidence.figures import Figure
+from helmdash.core.evidence.suggested import UNDECIDED, Counted, SuggestionState, Value
 from helmdash.queries.evidence import trials
 from helmdash.queries.evidence.trials import TrialView
 from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
@@ -55,6 +56,11 @@ class SuggestionView:
     calls: Annotated[int, Doc("How many calls it was learned from.")]
     since: Annotated[datetime | None, Doc("Of these calls: GET /calls takes it, too.")]
     until: datetime | None
+    query: Annotated[
+        str,
+        BLANK_IS_NULL,
+        Doc("The q of GET /calls that lists them, with since and until. Null: an older one's."),
+    ]
     low: Annotated[
         float | None,
         Doc("The 95 % interval of what was measured: of a fall, or of a share. Null: none."),
@@ -63,6 +69,7 @@ class SuggestionView:
     touched: Annotated[
         Counted | None, Doc("Recorded calls that the edit would have concerned. Null: not counted.")
     ]
+    touched_query: Annotated[str, BLANK_IS_NULL, Doc("As query, of the calls concerned.")]
     made_at: datetime
     refreshed_at: datetime
     decided_at: datetime | None
@@ -172,9 +179,11 @@ def view_of(row: Suggestion) -> SuggestionView:
         calls=told["calls"],
         since=_moment(told["since"]),
         until=_moment(told["until"]),
+        query=told.get("query", ""),
         low=told["low"],
         high=told["high"],
         touched=_counted(told["touched"]),
+        touched_query=told.get("touched_query", ""),
         made_at=row.made_at,
         refreshed_at=row.refreshed_at,
         decided_at=row.decided_at,

@@ -6,7 +6,8 @@ from django.db import models
 from django.db.models import Q
 
 from helmdash.core.budgets.model_names import KEY_CHARS
-from helmdash.core.evidence.suggested import UNDECIDED, Figure, SuggestionState
+from helmdash.core.evidence.figures import Figure
+from helmdash.core.evidence.suggested import UNDECIDED, SuggestionState
 from helmdash.records.fields import one_of, word_field
 from helmdash.records.models.access import Project
 
