@@ -17,8 +17,8 @@ class RemediationState:
 
     named: the conversation as the client names it. links: the traces of the request, by which it
     is known where it names none; None: nobody asked for them. countdown: generations left before a
-    fresh start. is_braked: one is due, but remediation has stopped clearing. is_watched: a step was
-    taken before the call, and the next one will ask for its record. beginning: what is left out of
+    fresh start. is_braked: one is due, but remediation has stopped clearing. is_watched: the step
+    before the next call will ask for this one's record. beginning: what is left out of
     the client's history, and what stands in its place. may_shorten: no fresh start was made because
     the request was too long.
     """

@@ -88,6 +88,18 @@ class ChainLinks:
         return tuple(filter(None, (self.after, *pairs)))
 
     @property
+    def is_opening(self) -> bool:
+        """Whether the request goes on with nothing that a call could have left."""
+        return not (self.near or self.itself)
+
+    def may_go_on_from(self, before: ChainLinks) -> bool:
+        """Whether this request looks for anything that the call `before` leaves. False: where this
+        one belongs does not hang on whether that one is stored."""
+        left = {before.head, before.reply, before.run, before.summary, before.kept, before.after}
+        left.discard("")
+        return not left.isdisjoint((*self.near, *self.itself, *self.far))
+
+    @property
     def itself(self) -> tuple[str, ...]:
         """The fingerprint of this very request, where it could have been made before."""
         return (self.head,) if self.head and (self.is_retry or self.prefixes) else ()

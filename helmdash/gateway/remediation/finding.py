@@ -44,16 +44,29 @@ def unnamed_conversation(exchange: Exchange, links: ChainLinks | None) -> str | 
     links: its traces, where they are known already.
     """
     links = links or links_of(exchange)
-    if not links.near and not links.itself:
+    if links.is_opening:
         return None
     project_id, caller = exchange.asker
     return find_conversation(project_id=project_id, caller=caller, links=links)
 
 
-def concerned(exchange: Exchange, conversation: str | None) -> Callable[[Capture], bool]:
-    """Which calls may be the conversation's newest: those of its name, or where that is None those
-    of its caller."""
-    caller = exchange.key_context.caller.name
-    if conversation is not None:
+def concerned(
+    exchange: Exchange, conversation: str | None, links: ChainLinks | None
+) -> Callable[[Capture], bool]:
+    """Which calls may be the conversation's newest.
+
+    links: the traces of the request, where it names no conversation: those that it may go on from,
+    and those of the name (None: it is not known yet). Else those of the name, and those that may
+    come to it by their own traces.
+    """
+    if links is None:
         return lambda capture: capture.conversation in (conversation, None)
-    return lambda capture: capture.caller == caller
+    caller = exchange.key_context.caller.name
+    return lambda capture: (
+        capture.conversation == conversation is not None
+        or (
+            capture.caller == caller
+            and capture.links is not None
+            and links.may_go_on_from(capture.links)
+        )
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from functools import partial
 
 from helmdash.core.calls.capture import Capture
@@ -39,8 +41,10 @@ class Stepper:
         try:
             step = await self._resting(exchange, client, state)
             if step is None:
+                if state.links is not None and state.links.is_opening:
+                    return None
                 if self._database.is_asked:
-                    newest = concerned(exchange, state.conversation)
+                    newest = concerned(exchange, state.conversation, state.links)
                     await self._recorder.has_caught_up(newest, seconds=_CATCH_UP_S)
                 step = await self._database.ask(partial(steps.next_step, exchange, client, state))
         except StepUnavailable:
@@ -49,12 +53,13 @@ class Stepper:
         if step is None:
             return None
         if not step.is_resting:
-            self._due.note(state.caller, step.conversation, is_over=step.action == CLEAR)
+            is_over = step.action == CLEAR or not step.is_held
+            self._due.note(state.caller, step.conversation, is_over=is_over)
         state.conversation = step.conversation
         state.action, state.countdown = step.action, step.countdown
         state.round_number, state.generation = step.round_number, step.generation
         state.is_braked = step.is_braked
-        state.is_watched = not step.is_resting
+        state.is_watched = step.is_held or step.action == CLEAR
         state.beginning = step.beginning
         self._recent.keep(state.key, state.history.entries, step.beginning)
         return step
@@ -64,8 +69,9 @@ class Stepper:
         if state.conversation is not None and not state.named:
             self._names.note(state.caller, capture.links, state.conversation)
         if state.is_watched:
-            # The next step needs it: better stored while the agent is at work than waited for.
-            self._recorder.hasten()
+            # The next step needs it: better stored while the agent is at work than waited for. But
+            # first the client gets its last byte, for which the writing thread would not make room.
+            asyncio.get_running_loop().call_soon(self._recorder.hasten)
 
     async def _resting(
         self, exchange: Exchange, client: ClientFormat, state: RemediationState
@@ -80,9 +86,13 @@ class Stepper:
         if self._due.is_due(state.caller, state.conversation):
             state.conversation = state.named or None
             return None
-        waiting = self._recorder.unstored(concerned(exchange, state.conversation))
+        name = state.conversation
+        waiting = self._recorder.unstored(concerned(exchange, name, state.links))
         if waiting is None:
             return None
+        if state.links is not None:
+            # Calls that this one goes on from are of its conversation, though they don't say so.
+            waiting = tuple(replace(capture, conversation=name) for capture in waiting)
         step = await self._database.ask(
             partial(steps.resting_step, exchange, client, state, waiting)
         )

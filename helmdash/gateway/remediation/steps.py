@@ -23,7 +23,8 @@ class Step:
     """What is to be done with a call.
 
     countdown: generations left before a fresh start; None: none is due. guide: our words for this
-    call only. newest: the reading of the call before; None: there is none in this round.
+    call only. newest: the reading of the call before; None: there is none in this round. is_held:
+    the next call takes a step as well. is_resting: a look was enough.
     """
 
     conversation: str
@@ -35,6 +36,7 @@ class Step:
     guide: str | None
     newest: care.Newest | None
     is_braked: bool = False
+    is_held: bool = False
     is_resting: bool = False
 
 
@@ -109,6 +111,7 @@ def next_step(exchange: Exchange, client: ClientFormat, state: RemediationState)
         guide=done.text if done.action == GUIDE and not done.persist else None,
         newest=done.newest,
         is_braked=done.is_braked,
+        is_held=done.is_held,
     )
 
 

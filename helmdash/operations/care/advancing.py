@@ -235,6 +235,7 @@ def _give(
         restart=_restart(request, locked),
         newest=reading.newest,
         is_braked=decision.is_brake,
+        is_held=locked.is_held,
     )
 
 
@@ -338,6 +339,7 @@ def _repeat(request: _Request, locked: LockedConversation, generation: int) -> A
         reason=stored.reason,
         restart=restart,
         is_braked=is_braked_now,
+        is_held=locked.is_held,
     )
 
 

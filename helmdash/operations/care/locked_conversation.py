@@ -47,6 +47,11 @@ class LockedConversation:
         return self.recorded is not None and self.row.generation <= self.recorded
 
     @property
+    def is_held(self) -> bool:
+        """Whether something will be due before the next generation as well, or may be."""
+        return self.state.level is not None or self.has_inserts
+
+    @property
     def next_generation(self) -> int:
         """The one about to start. A caller that numbers its own goes on from its own newest."""
         decided = self.state.generation

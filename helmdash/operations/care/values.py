@@ -75,7 +75,8 @@ class Advanced:
     generations follow before the clear. carry: at a clear, the exact texts of the user that no
     reply has answered, in order. package: at a clear, the re-entry package of the new round.
     newest: the sizes of the call before, in the same round. is_braked: a clear is due, but care has
-    stopped clearing.
+    stopped clearing. is_held: the round has a level, or texts that its later calls repeat, so that
+    the next generation takes a step as well.
     """
 
     action: Annotated[
@@ -100,6 +101,7 @@ class Advanced:
     restart: Annotated[Restart | None, HIDDEN] = None
     newest: Annotated[Newest | None, HIDDEN] = None
     is_braked: Annotated[bool, HIDDEN] = False
+    is_held: Annotated[bool, HIDDEN] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

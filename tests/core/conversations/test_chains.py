@@ -42,6 +42,7 @@ class Book:
     def __init__(self) -> None:
         self._fingerprints: dict[str, dict[int, int]] = {}
         self._newest: dict[int, int] = {}
+        self._taken: list[ChainLinks] = []
 
     def take(
         self, request: Sequence[ChatTurn], reply: str | None = "", *, is_retry: bool = False
@@ -50,6 +51,10 @@ class Book:
         answer = None if reply is None else ChatTurn(role="assistant", text=reply or "Fine.")
         links = links_of(request, reply=answer, is_retry=is_retry)
         found = place(links, self._look)
+        # Where nothing that waits to be stored is of this request's, nobody waits for it.
+        may_go_on = any(map(links.may_go_on_from, self._taken))
+        assert may_go_on or found.conversation is None
+        self._taken.append(links)
         is_new = found.conversation is None or found.placing == "branch"
         number = len(self._newest) + 1 if is_new else found.conversation
         assert number is not None
