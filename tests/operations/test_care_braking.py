@@ -55,7 +55,7 @@ class Loop:
         return ClientHistory(
             messages=len(seen),
             digest=lambda: fingerprint(seen),
-            carried=pending_of(seen, len(seen)),
+            carried=lambda: pending_of(seen, len(seen)),
             is_standstill=standstill,
         )
 

@@ -50,7 +50,7 @@ def history(messages: int, **over: object) -> ClientHistory:
     told = ClientHistory(
         messages=messages,
         digest=lambda: f"digest-{messages}",
-        carried=(messages - 1,),
+        carried=lambda: (messages - 1,),
         draft=lambda: {"Current progress": "Half of it is done."},
     )
     return replace(told, **over)  # type: ignore[arg-type]
@@ -430,9 +430,9 @@ def test_the_sizes_of_the_call_before_are_told_within_a_round(talk: Talk) -> Non
 
 def test_a_clear_asked_for_elsewhere_tells_of_texts_that_are_not_carried(talk: Talk) -> None:
     talk.clear()
-    told = talk.advance(client=history(9, earlier="Earlier user messages:\n- Do it."))
+    told = talk.advance(client=history(9, earlier=lambda: "Earlier user messages:\n- Do it."))
 
     assert told.restart is not None
     assert told.restart.package.endswith("Earlier user messages:\n- Do it.")
-    again = talk.advance(client=history(9, earlier="Earlier user messages:\n- Do it."))
+    again = talk.advance(client=history(9, earlier=lambda: "Earlier user messages:\n- Do it."))
     assert again.restart == told.restart

@@ -20,7 +20,7 @@ from tests.operations.care_support import OVERFLOW, Talk
 from tests.recording.support import CAUTION, CRITICAL, HEALTHY, make_ruled_project
 
 CLIENT = ClientHistory(
-    messages=4, digest=lambda: "d", carried=(1,), draft=lambda: {"Goal": "Ship it."}
+    messages=4, digest=lambda: "d", carried=lambda: (1,), draft=lambda: {"Goal": "Ship it."}
 )
 
 

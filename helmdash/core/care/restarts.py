@@ -140,7 +140,8 @@ def is_gap(history: Sequence[HistoryEntry], position: int) -> bool:
     if position < len(history) and history[position].results:
         return False
     results = 0
-    for entry in reversed(history[:position]):
+    for at in reversed(range(position)):
+        entry = history[at]
         results += entry.results
         if entry.speaker is Speaker.ASSISTANT:
             return results >= len(entry.calls)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import orjson
 
@@ -50,15 +50,12 @@ class History:
     def for_clear(self) -> care.ClientHistory:
         """What a clear would drop of it, and what it would carry over."""
         end = end_of(self.entries)
-        pending = pending_of(self.entries, end)
-        carried = self._carried(pending)
-        earlier = earlier_of(self.entries, [at for at in pending if at not in carried])
         return care.ClientHistory(
             messages=end,
             digest=lambda: fingerprint(self.entries[:end]),
-            carried=carried,
-            draft=lambda: self._draft(end, earlier),
-            earlier=earlier,
+            carried=lambda: self._carried(pending_of(self.entries, end)),
+            draft=lambda: self._draft(end),
+            earlier=lambda: self._earlier(end),
             is_standstill=lambda since, start, digest: self._is_standstill(
                 since, start, digest, end
             ),
@@ -94,12 +91,12 @@ class History:
         package = build_package(
             (), max_bytes=most, round_number=round_number, draft=client.draft()
         ).text
-        return Beginning(entries=client.messages, carried=client.carried, package=package)
+        return Beginning(entries=client.messages, carried=client.carried(), package=package)
 
     def bare(self) -> Beginning:
         """What a clear would leave, with nothing in the package."""
         client = self.for_clear()
-        return Beginning(entries=client.messages, carried=client.carried)
+        return Beginning(entries=client.messages, carried=client.carried())
 
     def is_dropping(self, *, before: Beginning, after: Beginning) -> bool:
         """Whether something of the client's that was sent so far would be sent no more."""
@@ -130,9 +127,14 @@ class History:
         text = utf8_bytes(self.entries[index].text)
         return min(whole, text + estimator.bytes_within(TOKENS_PER_IMAGE))
 
-    def _draft(self, end: int, earlier: str) -> Mapping[str, str]:
+    def _earlier(self, end: int) -> str:
+        pending = pending_of(self.entries, end)
+        carried = self._carried(pending)
+        return earlier_of(self.entries, [at for at in pending if at not in carried])
+
+    def _draft(self, end: int) -> Mapping[str, str]:
         goal, progress = facts_of(self.entries[:end], room=self._room_for_calls())
-        told = "\n".join(part for part in (goal, earlier) if part)
+        told = "\n".join(part for part in (goal, self._earlier(end)) if part)
         return dict(zip(HEADINGS, (told, progress), strict=False))
 
 
@@ -149,6 +151,32 @@ def history_of(
         body=outgoing.body,
         parsed=outgoing.parsed,
         items=items,
-        entries=[form.read(item) for item in items],
+        entries=_Entries(form, items),
         budget=budget,
     )
+
+
+class _Entries(Sequence[HistoryEntry]):
+    """What items say, each read when it is asked for: before most calls only the last one is."""
+
+    def __init__(self, form: Form, items: Sequence[Object]) -> None:
+        self._form = form
+        self._items = items
+        self._read: list[HistoryEntry | None] = [None] * len(items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, at: int) -> HistoryEntry: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[HistoryEntry]: ...
+
+    def __getitem__(self, at: int | slice) -> HistoryEntry | list[HistoryEntry]:
+        if isinstance(at, slice):
+            return [self[index] for index in range(*at.indices(len(self)))]
+        found = self._read[at]
+        if found is None:
+            found = self._read[at] = self._form.read(self._items[at])
+        return found

@@ -178,11 +178,11 @@ def anchor(locked: LockedConversation, client: ClientHistory) -> None:
     told: dict[str, object] = {
         "messages": client.messages,
         "digest": client.digest(),
-        "carried": list(client.carried),
+        "carried": list(client.carried()),
     }
-    package = unseal(str(stored["package"]))
-    if client.earlier and package is not None:
-        told["package"] = seal(f"{package}\n\n{client.earlier}")
+    package, earlier = unseal(str(stored["package"])), client.earlier()
+    if earlier and package is not None:
+        told["package"] = seal(f"{package}\n\n{earlier}")
     locked.restart = {**stored, **told}
     Round.objects.filter(conversation=row, number=row.round_number).update(restart=locked.restart)
 
@@ -295,7 +295,7 @@ def _restart_json(clearing: Clearing, package: str, draft: Mapping[str, str]) ->
         "draft": seal(json.dumps(dict(draft))) if draft else "",
         "messages": client.messages,
         "digest": client.digest(),
-        "carried": list(client.carried),
+        "carried": list(client.carried()),
     }
 
 

@@ -14,19 +14,20 @@ from helmdash.queries.conversations.care import ActionText, StrengthText
 class ClientHistory:
     """The history that a gateway's client sends with the generation about to start.
 
-    messages: how many, system turns included. digest: gives a hash of exactly those. carried:
-    indexes of the user messages that no reply has answered, as far as there is room for them.
-    draft: tells, per heading of the re-entry package, what is about to be dropped; asked only when
-    the round is cleared. earlier: what of it tells of user messages that wait and are not carried.
+    messages: how many, system turns included. What follows is asked only when the round is cleared,
+    and costs a walk over the history. digest: gives a hash of exactly those. carried: indexes of
+    the user messages that no reply has answered, as far as there is room for them. draft: tells,
+    per heading of the re-entry package, what is about to be dropped. earlier: what of it tells of
+    user messages that wait and are not carried.
     is_standstill: tells whether two rounds brought nothing new, by the number of messages that the
     first and the second of them began with, and the digest of the latter.
     """
 
     messages: int
     digest: Callable[[], str]
-    carried: tuple[int, ...] = ()
+    carried: Callable[[], tuple[int, ...]] = tuple
     draft: Callable[[], Mapping[str, str]] = dict
-    earlier: str = ""
+    earlier: Callable[[], str] = str
     is_standstill: Callable[[int, int, str], bool] = lambda since, start, digest: True
 
 

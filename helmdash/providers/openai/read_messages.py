@@ -37,11 +37,38 @@ _ROLES = {
 }
 
 
+# Of a message that says one text and nothing else.
+_PLAIN_MEMBERS = frozenset({"role", "content", "tool_call_id"})
+
+
 def read_messages(value: Json) -> tuple[Message, ...]:
     """Read `messages`. Raises BadRequest naming the member."""
     if not isinstance(value, list) or not value:
         raise BadRequest("messages", "This has to be an array with at least one message.")
-    return tuple(_read_message(item, f"messages[{at}]") for at, item in enumerate(value))
+    return tuple(
+        _read_plain(item) or _read_message(item, f"messages[{at}]") for at, item in enumerate(value)
+    )
+
+
+def _read_plain(item: Json) -> Message | None:
+    """A message that says one text and nothing else, as nearly all do, read in one step; None: it
+    is not one of these."""
+    if not isinstance(item, dict):
+        return None
+    text = item.get("content")
+    if not isinstance(text, str) or not text or not _PLAIN_MEMBERS.issuperset(item):
+        return None
+    match item.get("role"):
+        case "user":
+            return Message(role=Role.USER, parts=(Text(text=text),))
+        case "assistant":
+            return Message(role=Role.ASSISTANT, parts=(Text(text=text),))
+        case "system" | "developer":
+            return Message(role=Role.SYSTEM, parts=(Text(text=text),))
+        case "tool" if isinstance(call_id := item.get("tool_call_id"), str):
+            result = ToolResult(call_id=call_id, parts=(Text(text=text),))
+            return Message(role=Role.TOOL, parts=(result,))
+    return None
 
 
 def read_parts(message: Object, *, at: str = "message") -> tuple[Part, ...]:
