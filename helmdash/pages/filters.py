@@ -136,10 +136,17 @@ class NetValueForm(FilterForm):
     """Which shortened prompts are looked at, as the page's address has them."""
 
     kind = one_of(Shortening)
+    rows = one_of(("all",))
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether each of them is listed, or only as many as a person reads."""
+        return self.data.get("rows") == "all"
 
     def filters(self) -> dict[str, Any]:
         """The arguments of the query; only after is_valid()."""
         found = self.values()
+        del found["rows"]
         return found | {"kind": Shortening(found["kind"]) if found["kind"] else None}
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 
 from helmdash.answers import Doc, answer
 from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.learned_windows import WindowSource
 from helmdash.core.budgets.preflight import BY_NEED, Room, room_for
@@ -94,6 +95,29 @@ def upstream_preflights(*, project_id: int, now: datetime) -> tuple[Preflight, .
     return _siblings(table, project_id, _active(project_id, now))
 
 
+def conversations_of(
+    *, project_id: int, kind: str, source: str, model: str, room: Room | None, now: datetime
+) -> tuple[PreflightConversation, ...] | None:
+    """The conversations that a figure of a preflight counts, those that need it most first; None
+    where there is no such way now. room: None: all of them. At most four queries."""
+    table = budgets.table(project_id=project_id)
+    found = _active(project_id, now)
+    if kind == "fallback":
+        those = _fallback_ways(table, found).get((source, model))
+    else:
+        ways = _sibling_ways(table, project_id, found)
+        those = next((some for name, to, some in ways if (name, to) == (source, model)), None)
+    if those is None:
+        return None
+    return tuple(
+        PreflightConversation(
+            id=each.id, model=each.model, prompt_tokens=each.prompt_tokens, room=stands
+        )
+        for stands, each in _by_need(table.lookup(model), those)
+        if room is None or stands is room
+    )
+
+
 def warnings_of(found: Iterable[Preflight], keys: Iterable[str]) -> tuple[str, ...]:
     """A sentence for each of these rows whose fallback would not take all conversations of now."""
     wanted = {key.lower() for key in keys}
@@ -128,24 +152,42 @@ def _active(project_id: int, now: datetime) -> list[_Active]:
 
 
 def _fallbacks(table: BudgetTable, found: Sequence[_Active]) -> tuple[Preflight, ...]:
+    return tuple(
+        _preflight("fallback", key, model, table, those)
+        for (key, model), those in _fallback_ways(table, found).items()
+    )
+
+
+def _fallback_ways(
+    table: BudgetTable, found: Sequence[_Active]
+) -> dict[tuple[str, str], list[_Active]]:
+    """By the key of a row and its fallback: the conversations that the row rules."""
     ways: dict[tuple[str, str], list[_Active]] = {
         (row.key, row.fallback_model.strip()): []
         for row in table.parts.rows
         if row.enabled and row.fallback_model.strip()
     }
     if not ways:
-        return ()
+        return ways
     for each in found:
         budget = table.lookup(each.model, key=each.model_key)
         ways.get((budget.key, budget.fallback_model.strip()), []).append(each)
-    return tuple(
-        _preflight("fallback", key, model, table, those) for (key, model), those in ways.items()
-    )
+    return ways
 
 
 def _siblings(
     table: BudgetTable, project_id: int, found: Sequence[_Active]
 ) -> tuple[Preflight, ...]:
+    return tuple(
+        _preflight("upstream", name, model, table, those)
+        for name, model, those in _sibling_ways(table, project_id, found)
+    )
+
+
+def _sibling_ways(
+    table: BudgetTable, project_id: int, found: Sequence[_Active]
+) -> list[tuple[str, str, list[_Active]]]:
+    """An upstream, a model that it lists, and the conversations of its other ones."""
     ways = []
     for endpoint in upstreams.listing(project_id=project_id):
         models = _listed(endpoint, table)
@@ -156,8 +198,8 @@ def _siblings(
         for model in models:
             others = [each for each in here if each.model_key != keys[model]]
             if others:
-                ways.append(_preflight("upstream", endpoint.name, model, table, others))
-    return tuple(ways)
+                ways.append((endpoint.name, model, others))
+    return ways
 
 
 def _listed(endpoint: upstreams.UpstreamInfo, table: BudgetTable) -> list[str]:
@@ -179,9 +221,8 @@ def _preflight(
     found: Sequence[_Active],
 ) -> Preflight:
     budget = table.lookup(model)
-    rooms = [(room_for(each.prompt_tokens, budget), each) for each in found]
+    rooms = _by_need(budget, found)
     counts = {room: sum(each is room for each, _ in rooms) for room in Room}
-    rooms.sort(key=lambda pair: (BY_NEED.index(pair[0]), -(pair[1].prompt_tokens or 0)))
     return Preflight(
         kind=kind,
         source=source,
@@ -202,3 +243,9 @@ def _preflight(
             if room is not Room.FITS
         ),
     )
+
+
+def _by_need(budget: EffectiveBudget, found: Iterable[_Active]) -> list[tuple[Room, _Active]]:
+    """How each would stand under a budget, the worst first."""
+    rooms = [(room_for(each.prompt_tokens, budget), each) for each in found]
+    return sorted(rooms, key=lambda pair: (BY_NEED.index(pair[0]), -(pair[1].prompt_tokens or 0)))

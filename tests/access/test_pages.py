@@ -78,6 +78,7 @@ PAGES: dict[str, Page] = {
     "trim": Page("viewer", ("FIT",)),
     "compare-trim": Page("viewer", ("FIT",)),
     "budgets": Page("viewer"),
+    "preflight": Page("viewer"),
     "edit-budgets": Page("editor"),
     "budget-edits": Page("viewer"),
     "revert-budgets": form("editor"),

@@ -3,7 +3,9 @@ upstream."""
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -105,6 +107,14 @@ def test_pages_and_api_tell_it_and_saving_warns(project: ProjectInfo) -> None:
         assert "fallback were needed now" in page
         assert "of-80000" in page
         assert faults(page) == []
+    # Each count leads to as many conversations.
+    for address, count in re.findall(r'href="(/budgets/preflight/[^"]+)">(\d+)</a>', page):
+        shown = editor.get(unescape(address)).content.decode()
+        assert shown.count("data-row") == int(count)
+        assert faults(shown) == []
+    assert editor.get("/budgets/preflight/").content.decode().count("room=too_long") == 1
+    for wrong in ("?kind=fallback&source=x&model=y", "?kind=fallback&room=large"):
+        assert editor.get(f"/budgets/preflight/{wrong}").status_code == 404
     told = door.get("/preflight").json()
     assert (told["looked_at"], told["items"][0]["too_long"]) == (5, 1)
     row = Budget.objects.get(key=MODEL)

@@ -12,7 +12,7 @@ from helmdash.pages.render import PageRequest, show
 from helmdash.pages.zones import reader_zone
 from helmdash.queries.evidence.net_value import MOST_READ, net_report
 
-# What a person reads; the API gives all that were read.
+# What a person reads; ?rows=all has all that were read, 400 at most.
 _SHOWN = 50
 
 
@@ -24,7 +24,9 @@ def net_value_page(request: PageRequest) -> HttpResponse:
     context: dict[str, object] = {"form": form, "most": MOST_READ, "shown": _SHOWN}
     if form.is_valid():
         context["report"] = net_report(
-            project_id=scope.current_project(request).id, limit=_SHOWN, **form.filters()
+            project_id=scope.current_project(request).id,
+            limit=None if form.has_all_rows else _SHOWN,
+            **form.filters(),
         )
     return show(
         request,
