@@ -1,22 +1,33 @@
 """Replies that an upstream keeps, asked for by their ids: only those that the project has made.
 
-Not calls: no model answers, so nothing is recorded.
+Not calls: no model answers, so nothing is recorded. But the end of a reply that was made in the
+background, and its usage, are told here alone: they complete the call that made it.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Awaitable, Callable
+
+from helmdash.core.calls.capture import Status
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.asgi import Scope
+from helmdash.doors.faults import DatabaseUnavailable
 from helmdash.gateway.forwarding.upstream_reply import MOST_REPLY_BYTES, error_of
 from helmdash.gateway.refusals import Refusal, bad_request, not_found
 from helmdash.gateway.reply_keepers import ReplyKeepers
 from helmdash.gateway.request import GatewayRequest
 from helmdash.gateway.responder import Responder, passed_headers
+from helmdash.operations.recording.later_replies import LaterReply
 from helmdash.providers.errors import BadRequest
-from helmdash.providers.openai_responses.kept import kept_request
+from helmdash.providers.openai_responses.kept import ended_reply, kept_request
 from helmdash.providers.protocols import HttpRequest
+from helmdash.providers.wire import Reply
+from helmdash.queries.access import ProjectInfo
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
+
+_log = logging.getLogger(__name__)
 
 
 async def answer(
@@ -38,12 +49,44 @@ async def answer(
         )
     except BadRequest as error:
         raise bad_request(str(error)) from None
+    project = request.key_context.caller.project
+
+    async def note(body: bytes) -> None:
+        reply = ended_reply(path, body)
+        if reply is not None:
+            await _note_end(project, reply_id, reply, keepers)
+
     try:
-        await _relay(endpoint, asked, responder, client)
+        await _relay(endpoint, asked, responder, client, note)
     except UpstreamFailed as failure:
         if responder.has_begun:
             raise
         await responder.error(error_of(failure))
+
+
+async def _note_end(
+    project: ProjectInfo, reply_id: str, reply: Reply, keepers: ReplyKeepers
+) -> None:
+    """Before the client has its answer. What is missed now is told anew whenever somebody asks."""
+    status: Status = "success"
+    if reply.finish_reason == "cancelled":
+        status = "cancelled"
+    elif reply.error is not None:
+        status = "error"
+    later = LaterReply(
+        usage=reply.usage,
+        finish_reason=reply.finish_reason,
+        status=status,
+        error_code=reply.error.code if reply.error is not None else None,
+        error_message=reply.error.message if reply.error is not None else None,
+    )
+    try:
+        await keepers.complete(project, reply_id, later)
+    except DatabaseUnavailable:
+        _log.warning("The end of a response could not be added to its call.")
+    except Exception:
+        # The answer is there, and a fault of ours must not keep it from the client.
+        _log.exception("The end of a response could not be added to its call.")
 
 
 async def _keeper(request: GatewayRequest, keepers: ReplyKeepers, reply_id: str) -> Endpoint:
@@ -60,8 +103,13 @@ def unknown_reply(reply_id: str) -> Refusal:
 
 
 async def _relay(
-    endpoint: Endpoint, asked: HttpRequest, responder: Responder, client: UpstreamClient
+    endpoint: Endpoint,
+    asked: HttpRequest,
+    responder: Responder,
+    client: UpstreamClient,
+    note: Callable[[bytes], Awaitable[None]],
 ) -> None:
+    """Pass the upstream's answer on. note: gets the body of one that is whole and no error."""
     opened = await client.open(endpoint, asked)
     kind = opened.headers.get("content-type", "")
     headers = passed_headers(opened.headers)
@@ -69,6 +117,8 @@ async def _relay(
         if not kind.startswith("text/event-stream"):
             body = await opened.read(MOST_REPLY_BYTES)
             kinds = [(b"content-type", (kind or "application/json").encode("latin-1", "replace"))]
+            if opened.status == 200:
+                await note(body)
             await responder.whole(opened.status, body, [*headers, *kinds])
             return
         await responder.begin_stream(kind, headers, fail=responder.client.write_error)

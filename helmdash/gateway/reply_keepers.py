@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
@@ -14,6 +15,8 @@ from django.db import Error as DatabaseFault
 from helmdash.core.calls.capture import Capture
 from helmdash.doors.faults import DatabaseUnavailable
 from helmdash.operations.database.sqlite_file import thread_connection
+from helmdash.operations.recording.later_replies import LaterReply, complete_call
+from helmdash.queries.access import ProjectInfo
 from helmdash.queries.kept_replies import find_keeper, is_only_project
 
 Answer = TypeVar("Answer")
@@ -56,6 +59,14 @@ class ReplyKeepers:
             await asyncio.sleep(_STORED_WITHIN_S)
             found = await self._stored(project_id, reply_id)
         return found
+
+    async def complete(self, project: ProjectInfo, reply_id: str, reply: LaterReply) -> None:
+        """Add how a reply ended to the call that made it, where that was not known. Raises
+        DatabaseUnavailable."""
+        now = datetime.now(UTC)
+        await self._asked(
+            partial(complete_call, project=project, reply_id=reply_id, reply=reply, now=now)
+        )
 
     async def is_only_project(self) -> bool:
         """Whether all that upstreams keep is one project's. Raises DatabaseUnavailable."""

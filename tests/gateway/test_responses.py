@@ -418,10 +418,21 @@ def test_a_stream_that_a_client_asks_for_again_is_another_attempt(world: World, 
 
 
 def test_a_response_that_is_made_in_the_background_is_no_empty_one(world: World, mark: str) -> None:
-    answer = world.post(PATH, asked(model_of(RESPONSES, "plain", mark), background=True))
+    said = asked(model_of(RESPONSES, "plain", mark), background=True)
+    answer = world.post(PATH, said, x_helmdash_conversation=mark)
 
     call = world.call_of(answer)
     assert (call["status"], call["cause"], call["raw_content_len"]) == ("success", None, None)
     assert (call["finish_reason"], call["finish_reason_raw"]) == (None, "queued")
     assert call["usage"]["prompt_tokens"] is None
     assert call["health"]["level"] == "unknown"
+
+    # Whoever asks for it later is told the usage, and so is its call.
+    for _ in range(2):
+        later = world.http.get(f"{PATH}/{answer.json()['id']}")
+        assert later.json()["status"] == "completed"
+    call = world.call_of(answer)
+    assert (call["finish_reason"], call["usage"]["prompt_tokens"]) == ("stop", PROMPT)
+    assert call["health"]["level"] == "healthy"
+    whole = world.api.get(f"/conversations/{mark}").json()
+    assert (whole["health"]["level"], whole["generation"]) == ("healthy", 1)

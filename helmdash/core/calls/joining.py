@@ -186,13 +186,16 @@ def may_join(stored: str | None, told: Sequence[CallRoute]) -> bool:
     )
 
 
-def joined(stored: Mapping[str, object], told: Mapping[str, object]) -> dict[str, object]:
+def joined(
+    stored: Mapping[str, object], told: Mapping[str, object], *, is_believed: bool = False
+) -> dict[str, object]:
     """The columns of a call's row that change when another door tells of it.
 
     stored, told: columns of the row, and of the row that the second telling alone would have made.
-    What only one knows is kept; where they differ, the stronger door is believed.
+    What only one knows is kept; where they differ, the stronger door is believed, or the second
+    telling in any case (is_believed).
     """
-    is_stronger = _rank(told["routes"]) < _rank(stored["routes"])
+    is_stronger = is_believed or _rank(told["routes"]) < _rank(stored["routes"])
     changes: dict[str, object] = {"routes": _both(stored["routes"], told["routes"])}
     for name in _FIGURES:
         if told[name] is not None and (stored[name] is None or is_stronger):

@@ -122,16 +122,20 @@ class Joining(Generic[Answer]):
     def __init__(self, project_id: int, known: KnownCalls[Answer]) -> None:
         self._project_id = project_id
         self._known = known
-        self._told: list[tuple[KnownCall[Answer], Judged, Row]] = []
+        self._told: list[tuple[KnownCall[Answer], Judged, Row, bool]] = []
         # Stored calls that are others now, by the attributes of their rows.
         self.completed: list[Row] = []
 
     def take(self, known: KnownCall[Answer], item: Judged, row: Row) -> None:
         """A second telling of a call. row: the one that it alone would have made."""
         if may_join(known.routes, item.capture.routes):
-            self._told.append((known, item, row))
+            self._told.append((known, item, row, False))
             # Of several by one door the first counts.
             known.routes = f"{known.routes} {row['routes']}"
+
+    def take_later(self, known: KnownCall[Answer], item: Judged, row: Row) -> None:
+        """The same door knows more of a call than when it was recorded, and is believed."""
+        self._told.append((known, item, row, True))
 
     def apply(
         self,
@@ -147,11 +151,11 @@ class Joining(Generic[Answer]):
         stored = self._locked()
         before: dict[int, Row] = {}
         changed: dict[int, Row] = {}
-        for known, item, told in self._told:
+        for known, item, told, is_later in self._told:
             row = known.row if known.place is None else stored.get(known.place.call_id)
-            if row is None or not may_join(row["routes"], item.capture.routes):
+            if row is None or not (is_later or may_join(row["routes"], item.capture.routes)):
                 continue  # gone, or another process was first
-            changes = joined(row, told)
+            changes = joined(row, told, is_believed=is_later)
             if known.place is not None:
                 before.setdefault(row["id"], dict(row))
                 changed[row["id"]] = row
@@ -170,7 +174,7 @@ class Joining(Generic[Answer]):
 
     def _locked(self) -> dict[int, Row]:
         """The stored rows, locked in one order."""
-        places = [known.place for known, _, _ in self._told if known.place is not None]
+        places = [known.place for known, *_ in self._told if known.place is not None]
         rows = calls_at(self._project_id, places).select_for_update().order_by("id")
         return {row["id"]: dict(row) for row in rows.values()}
 

@@ -20,6 +20,9 @@ PREFIX = "answer"
 # By this name of the host it has no address that compacts.
 PLAIN_HOST = "localhost"
 RESPONSE_ID = "resp_Sim0penAi"
+# What is made in the background: queued at first, and over whenever it is asked for.
+LATER = "resp_later_"
+_LATER_USAGE = {"input_tokens": 1200, "output_tokens": 34, "total_tokens": 1234}
 _INCOMPLETE = {End.LENGTH: "max_output_tokens", End.FILTER: "content_filter"}
 _OWN_ITEM = {"id": "sp_1", "type": "sparkle", "glow": 1.50}
 
@@ -70,7 +73,8 @@ class ResponsesServer:
             await _beside(exchange, route)
             return
         if seen.json.get("background") and not seen.json.get("stream"):
-            queued = {"id": RESPONSE_ID, "object": "response", "status": "queued", "output": []}
+            made = f"{LATER}{seen.json['model'].partition('.')[2]}"
+            queued = {"id": made, "object": "response", "status": "queued", "output": []}
             await exchange.reply(200, json.dumps({**queued, "usage": None}).encode())
             return
         try:
@@ -102,6 +106,8 @@ async def _beside(exchange: Exchange, route: str) -> None:
         case "GET", "input_items":
             told = {"object": "list", "has_more": False}
             told["data"] = [{"id": "msg_in", "type": "message"}]
+        case "GET", _ if reply_id.startswith(LATER):
+            told["usage"] = _LATER_USAGE
         case "GET" | "DELETE", _:
             pass
         case _:
