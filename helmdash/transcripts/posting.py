@@ -128,7 +128,7 @@ def _said(error: HTTPError, address: str) -> str:
         sentence = told.get("detail") or told.get("title") if isinstance(told, dict) else None
     except (ValueError, OSError):
         sentence = None
-    return f"{address} answered {error.code}: {sentence or error.reason}."
+    return f"{address} answered {error.code}: {str(sentence or error.reason).rstrip('.')}."
 
 
 def _seconds(asked: str | None) -> float | None:

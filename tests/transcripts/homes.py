@@ -325,11 +325,14 @@ def _write_opencode(root: Path) -> None:
     later = {"created": 1_763_640_005_000, "completed": 1_763_640_006_000}
     rows += [(f"f{row[0]}", "ses_f", row[2]) for row in rows if row[1] == "ses_a"]
     rows.append(("m7", "ses_f", {**said, "time": later}))
+    # One that somebody has given a title of its own.
+    rows += [(f"g{row[0]}", "ses_g", row[2]) for row in rows if row[1] == "ses_a"]
+    rows.append(("m8", "ses_g", {**said, "time": {**later, "completed": 1_763_640_007_000}}))
     database = sqlite3.connect(root / "opencode.db")
     database.execute("CREATE TABLE session (id TEXT, parent_id TEXT, title TEXT)")
     database.execute(
         "INSERT INTO session VALUES ('ses_a', NULL, 'Pomelos'), ('ses_b', 'ses_a', 'Count'),"
-        " ('ses_f', NULL, 'Pomelos (fork #1)')"
+        " ('ses_f', NULL, 'Pomelos (fork #1)'), ('ses_g', NULL, 'Other pomelos')"
     )
     database.execute("CREATE TABLE message (id TEXT, session_id TEXT, data TEXT)")
     database.executemany(
@@ -461,6 +464,7 @@ CALLS: tuple[tuple[str, str, str, int | None, int | None, dict[str, Any]], ...] 
     ("opencode", "opencode:m5", "ses_a", 100, 7, {"lane": "side"}),
     ("opencode", "opencode:m6", "ses_a", None, None, {"status": "error", "http_status": 529}),
     ("opencode", "opencode:m7", "ses_f", 100, 7, {}),
+    ("opencode", "opencode:m8", "ses_g", 100, 7, {}),
     ("opencode", "opencode:msg_1", "ses_old", 100, 7, {}),
     ("pi", "pi:e1:2026-11-20T15:00:00Z", "pi-1", 44, 6, {"context": "0"}),
     ("pi", "pi:e2:2026-11-20T15:00:00Z", "pi-1", None, None, {"status": "cancelled"}),

@@ -140,7 +140,7 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     assert "claude: 1 refusals by the client itself left out" in lines
     assert "codex: 3 totals told again left out" in lines
     assert "codex: 2 totals without a call left out" in lines
-    assert "opencode: 3 copies left out" in lines
+    assert "opencode: 6 copies left out" in lines
     assert "cline: 2 requests without an end left out" in lines
 
 

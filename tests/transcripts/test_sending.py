@@ -105,7 +105,7 @@ def test_a_batch_that_is_too_large_goes_in_halves(server: Server) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ((401, {}, {"detail": "This key was revoked"}), "answered 401: This key was revoked."),
+        ((401, {}, {"detail": "This key was revoked."}), "answered 401: This key was revoked."),
         ((403, {}, {"title": "Not allowed"}), "answered 403: Not allowed."),
         ((500, {}, {}), "answered 500: Internal Server Error."),
         # A key is not carried along.

@@ -1,8 +1,8 @@
 """opencode's messages: in SQLite, and in a file for each before that.
 
 The input leaves the cache out, the output the reasoning. A session with a parent is a sub-agent's.
-A fork begins with its source's messages under new ids: what a title says to be one is looked
-through for them.
+A fork begins with its source's messages under new ids: a session whose title says so, or that
+begins in the same millisecond as another, is looked through for them.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ class DatabaseFile(WholeFile):
         self._unreadable: set[str] = set()
         self._forks: set[str] = set()
         self._moments: dict[int, str] = {}  # of a call: the session that had it first
+        self._begins: dict[str, Any] = {}  # of a session: when its first message was made
 
     def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:
         """See FileReader. Raises OSError also where it is no database of opencode's."""
@@ -128,20 +129,30 @@ class DatabaseFile(WholeFile):
             self._unreadable.add(name)
             return None
         self._unreadable.discard(name)
+        self._begins.setdefault(str(session), member(message, "time", "created"))
         call = _call(place, str(name), str(session), parents.get(session), message)
         if call is not None or message.get("role") != "assistant":
             self._settled.add(name)
-        if call is None or not self._is_copied(call, message):
+        if call is None or not self._is_copied(call, message, is_part=session in parents):
             return call
         self.left_out["copies"] += 1
         return None
 
-    def _is_copied(self, call: TranscriptCall, message: dict[str, Any]) -> bool:
-        """Whether a fork has the call from another session: it keeps times and counts."""
+    def _is_copied(self, call: TranscriptCall, message: dict[str, Any], *, is_part: bool) -> bool:
+        """Whether a fork has the call from another session: it keeps times and counts. Without a
+        title that says so, the sessions' first messages have to be of one millisecond as well;
+        sub-agents that are started together (is_part) may be.
+        """
         over, tokens = member(message, "time", "completed"), call.tokens
         told = (call.started_at, over, call.model, tokens.prompt, tokens.completion)
         first = self._moments.setdefault(hash(repr(told)), call.conversation)
-        return call.conversation in self._forks and first != call.conversation
+        if first == call.conversation:
+            return False
+        begin = self._begins.get(call.conversation)
+        begins_alike = begin is not None and begin == self._begins.get(first)
+        return call.conversation in self._forks or (
+            begins_alike and over is not None and not is_part
+        )
 
 
 def _forks(database: sqlite3.Connection) -> Iterator[str]:
