@@ -54,6 +54,14 @@ def find_places(project_id: int, names: Collection[str]) -> dict[str, Place]:
         return {name: Place(pk, moment(at)) for name, pk, at in cursor.fetchall()}
 
 
+def find_conversations(project_id: int, names: Collection[str]) -> dict[str, int]:
+    """The conversations of the calls of these names, by number; names that the project does not
+    have, or whose calls have none, are left out. One query."""
+    rows = CallName.objects.filter(project_id=project_id, name__in=list(names)).order_by()
+    found = rows.values_list("name", "conversation_id")
+    return {name: number for name, number in found if number is not None}
+
+
 def find_beginning(
     project_id: int, text: str, most: int, *, of: Literal["name", "correlation_id"] = "name"
 ) -> list[Place]:

@@ -113,20 +113,21 @@ def test_a_turn_of_gemini_cli(world: World, provider: str, doors: str, mark: str
         became = _export(world, "gemini-cli", {**told, **own, **counts}, {**told, **event})
         assert became.startswith("call=1 ")
 
-    def chat(*, prompt: int = PROMPT, later: float = 0.0) -> int:
+    def chat(*, prompt: int = PROMPT, later: float = 0.0, session: str = mark) -> int:
         at = datetime.now(UTC) + timedelta(seconds=later)
         line = {
-            "id": f"gemini:{mark}:{prompt}-{later}",
+            "id": f"gemini:{session}:{prompt}-{later}",
             "model": model,
             "client": {"name": "gemini-cli"},
-            "conversation": mark,
+            "conversation": session,
             "started_at": at.isoformat(),
             "usage": {"prompt_tokens": prompt, "completion_tokens": COMPLETION, "cached_tokens": 0},
         }
         found: int = _report(world, line)["duplicates"]
         return found
 
-    assert chat(prompt=PROMPT + 1) == chat(later=7) == 0
+    other = f"{mark}-other"
+    assert chat(prompt=PROMPT + 1, session=other) == chat(later=7, session=other) == 0
     for door in doors.split():
         if door == "otlp_log":
             telemetry()
@@ -136,7 +137,10 @@ def test_a_turn_of_gemini_cli(world: World, provider: str, doors: str, mark: str
     found = world.api.get(f"/calls/{call['id']}").json()
     assert found["routes"] == ["gateway", *sorted(doors.split())]
     assert found["conversation"] == call["conversation"]
-    assert len(_ids(world, mark)) == 2
+    assert len(_ids(world, other)) == 2
+    # What the gateway has not seen of the session is of the same conversation.
+    assert chat(prompt=PROMPT + 2) == 0
+    assert len(_ids(world, call["conversation"])) == 2
 
 
 def test_a_large_export_is_taken_by_the_worker(world: World, mark: str) -> None:

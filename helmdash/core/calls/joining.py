@@ -167,6 +167,15 @@ def _end(capture: Capture, at: datetime) -> datetime:
     return at + timedelta(milliseconds=capture.latency_ms or 0)
 
 
+def session_name(capture: Capture) -> str | None:
+    """A name of a call that leads from its session to its conversation, which the gateway has named
+    otherwise; None where the gateway names sessions as the agent does."""
+    if capture.client_name not in _UNNAMED or not capture.conversation:
+        return None
+    told = repr((capture.client_name, capture.conversation)).encode("utf-8", "replace")
+    return f"session:{blake2b(told, digest_size=_DIGEST_BYTES).hexdigest()}"
+
+
 def is_about_then(one: datetime, other: datetime) -> bool:
     """Whether two doors may tell of one call by its time."""
     return abs(one - other) <= _LIKE_WITHIN

@@ -18,8 +18,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated
 
-from django.db import connection
-
 from helmdash.answers import JsonName
 from helmdash.core.agents.contexts import COMPACTED
 from helmdash.core.budgets.budget_table import BudgetTable
@@ -31,7 +29,7 @@ from helmdash.core.calls.joining import may_join
 from helmdash.core.rules import CALL_RULES
 from helmdash.core.text.redaction import Masker
 from helmdash.operations.database import rule_sets
-from helmdash.operations.database.transactions import Collision, write
+from helmdash.operations.database.transactions import write
 from helmdash.operations.exporting import outbox
 from helmdash.operations.ids import new_id
 from helmdash.operations.recording import call_rows
@@ -42,14 +40,13 @@ from helmdash.operations.recording.conversation_rows import (
     ConversationIds,
     ConversationRow,
     delete_unused,
-    lock_by_name,
-    make_named,
 )
 from helmdash.operations.recording.inference import Inference
 from helmdash.operations.recording.joining import Joining, KnownCall, KnownCalls, names_of
 from helmdash.operations.recording.judging import Judged, judge
 from helmdash.operations.recording.learned_windows import keep_windows
 from helmdash.operations.recording.masking import masker
+from helmdash.operations.recording.named_conversations import lock_conversations
 from helmdash.operations.recording.repeated_streams import RepeatedStreams, counted_on
 from helmdash.operations.recording.truncation import Cutting
 from helmdash.operations.recording.withdrawing import settle_nesting
@@ -144,7 +141,7 @@ def _record(
 ) -> tuple[Recorded, ...]:
     judged, around = settle_nesting(project.id, judged, rules, now=now)
     ids = ConversationIds(len(judged))
-    conversations = _lock_conversations(project.id, judged, ids)
+    conversations = lock_conversations(project.id, judged, ids)
     names = [name for item in judged for name in names_of(item)]
     known = KnownCalls(_known_calls(project.id, names))
     nameless = [item for item in judged if _is_nameless(item) and known.find(item) is None]
@@ -391,25 +388,6 @@ def _is_nameless(item: Judged) -> bool:
     links = item.capture.links
     is_told = bool(item.capture.conversation) or item.is_side
     return not is_told and links is not None and bool(links.head or links.after)
-
-
-def _lock_conversations(
-    project_id: int, judged: Sequence[Judged], ids: ConversationIds
-) -> dict[str, ConversationRow]:
-    """The conversations that the batch names, made where missing, locked by name."""
-    names: dict[str, Judged] = {}
-    for item in judged:
-        if item.capture.conversation:
-            names.setdefault(item.capture.conversation, item)
-    if not names:
-        return {}
-    found = {row.name: row for row in lock_by_name(project_id, names)}
-    missing = {name: item for name, item in names.items() if name not in found}
-    if missing:
-        found |= make_named(project_id, missing, ids, is_alone=connection.vendor == "sqlite")
-    if len(found) < len(names):
-        raise Collision("a conversation was deleted while a call of it came in")
-    return found
 
 
 def _known_calls(project_id: int, names: Sequence[str]) -> dict[str, KnownCall[Recorded]]:

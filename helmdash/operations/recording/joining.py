@@ -13,6 +13,7 @@ from helmdash.core.calls.joining import (
     joined,
     likenesses,
     may_join,
+    session_name,
 )
 from helmdash.core.rollups.figures import Change
 from helmdash.operations.recording.conversation_batch import ConversationBatch
@@ -94,6 +95,8 @@ class KnownCalls(Generic[Answer]):
             self._known[name] = known
             self._further.append((name, row))
         self._name(item, known, row)
+        session = session_name(item.capture)
+        self._take([session] if session is not None else [], known, row)
 
     def write(self) -> None:
         """Store the further names, once the calls have their numbers."""

@@ -1,0 +1,58 @@
+"""The conversations that the calls of a batch name: found, made where missing, and locked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from django.db import connection
+
+from helmdash.core.calls.joining import session_name
+from helmdash.operations.database.transactions import Collision
+from helmdash.operations.recording.conversation_rows import (
+    ConversationIds,
+    ConversationRow,
+    lock_by_id,
+    lock_by_name,
+    make_named,
+)
+from helmdash.operations.recording.judging import Judged
+from helmdash.records.call_names import find_conversations
+
+
+def lock_conversations(
+    project_id: int, judged: Sequence[Judged], ids: ConversationIds
+) -> dict[str, ConversationRow]:
+    """The conversations that the batch names, made where missing, locked by name."""
+    names: dict[str, Judged] = {}
+    for item in judged:
+        if item.capture.conversation:
+            names.setdefault(item.capture.conversation, item)
+    if not names:
+        return {}
+    found = {row.name: row for row in lock_by_name(project_id, names)}
+    missing = {name: item for name, item in names.items() if name not in found}
+    if missing:
+        elsewhere = _lock_elsewhere(project_id, missing, found.values())
+        found |= elsewhere
+        missing = {name: item for name, item in missing.items() if name not in elsewhere}
+    if missing:
+        found |= make_named(project_id, missing, ids, is_alone=connection.vendor == "sqlite")
+    if len(found) < len(names):
+        raise Collision("a conversation was deleted while a call of it came in")
+    return found
+
+
+def _lock_elsewhere(
+    project_id: int, missing: Mapping[str, Judged], held: Iterable[ConversationRow]
+) -> dict[str, ConversationRow]:
+    """Sessions whose calls by the gateway are in a conversation of another name, locked."""
+    told = {name: session_name(item.capture) for name, item in missing.items()}
+    sessions = [session for session in told.values() if session is not None]
+    if not sessions:
+        return {}
+    ids = find_conversations(project_id, sessions)
+    rows = {row.id: row for row in lock_by_id(project_id, ids.values())} if ids else {}
+    # A batch may name one by both of its names: that is one row.
+    rows |= {row.id: row for row in held if row.id in rows}
+    found = {name: rows.get(ids.get(session or "", 0)) for name, session in told.items()}
+    return {name: row for name, row in found.items() if row is not None}
