@@ -46,7 +46,7 @@ from helmdash.operations.recording.joining import Joining, KnownCall, KnownCalls
 from helmdash.operations.recording.judging import Judged, judge
 from helmdash.operations.recording.learned_windows import keep_windows
 from helmdash.operations.recording.masking import masker
-from helmdash.operations.recording.named_conversations import lock_conversations
+from helmdash.operations.recording.named_conversations import follow_sessions, lock_conversations
 from helmdash.operations.recording.repeated_streams import RepeatedStreams, counted_on
 from helmdash.operations.recording.truncation import Cutting
 from helmdash.operations.recording.withdrawing import settle_nesting
@@ -144,6 +144,7 @@ def _record(
     conversations = lock_conversations(project.id, judged, ids)
     names = [name for item in judged for name in names_of(item)]
     known = KnownCalls(_known_calls(project.id, names))
+    left = follow_sessions(project.id, judged, conversations, partial(_stored_in, known))
     nameless = [item for item in judged if _is_nameless(item) and known.find(item) is None]
     inference = Inference(project.id, nameless, named=conversations.values(), ids=ids)
     writer = _Batch(project, conversations, inference, cutting, known, now)
@@ -158,7 +159,7 @@ def _record(
             answers[at] = replace(first.answer, id=item.capture.id or "", duplicate=True)
     writer.write()
     keep_windows(project_id=project.id, items=writer.items, rules=rules, now=now)
-    delete_unused(conversations.values())
+    delete_unused([*conversations.values(), *left])
     return tuple(answers[at] for at in range(len(judged)))
 
 
@@ -388,6 +389,12 @@ def _is_nameless(item: Judged) -> bool:
     links = item.capture.links
     is_told = bool(item.capture.conversation) or item.is_side
     return not is_told and links is not None and bool(links.head or links.after)
+
+
+def _stored_in(known: KnownCalls[Recorded], item: Judged) -> str | None:
+    """The conversation of the stored call that an item tells of again; None: there is none."""
+    first = known.find(item)
+    return first.answer.conversation if first is not None and first.place is not None else None
 
 
 def _known_calls(project_id: int, names: Sequence[str]) -> dict[str, KnownCall[Recorded]]:

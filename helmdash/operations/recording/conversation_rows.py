@@ -217,11 +217,14 @@ def make_named(
     return {name: made[name] for name in keys} | locked
 
 
+def is_unused(row: ConversationRow) -> bool:
+    """Whether no call is in it: it was made for one that is not placed yet."""
+    return row.generation == 0 and not row.side_calls
+
+
 def delete_unused(rows: Iterable[ConversationRow]) -> None:
     """Take back the conversations made for calls that turned out to be repeats."""
-    unused = [
-        row.id for row in rows if row.generation == 0 and not row.side_calls and not row.is_new
-    ]
+    unused = [row.id for row in rows if is_unused(row) and not row.is_new]
     if unused:
         # Nothing can refer to a row that was made in this transaction.
         Conversation.objects.filter(id__in=unused)._raw_delete(connection.alias)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from django.db import connection
 
@@ -11,6 +11,7 @@ from helmdash.operations.database.transactions import Collision
 from helmdash.operations.recording.conversation_rows import (
     ConversationIds,
     ConversationRow,
+    is_unused,
     lock_by_id,
     lock_by_name,
     make_named,
@@ -56,3 +57,30 @@ def _lock_elsewhere(
     rows |= {row.id: row for row in held if row.id in rows}
     found = {name: rows.get(ids.get(session or "", 0)) for name, session in told.items()}
     return {name: row for name, row in found.items() if row is not None}
+
+
+def follow_sessions(
+    project_id: int,
+    judged: Sequence[Judged],
+    conversations: dict[str, ConversationRow],
+    stored_in: Callable[[Judged], str | None],
+) -> list[ConversationRow]:
+    """Put the conversation of a stored call in the place of a new one, where a batch tells of the
+    call by its session; gives the new ones, which are not needed.
+
+    conversations: by the names that the batch has for them. stored_in: the conversation of the
+    stored call that an item tells of again; None: there is none.
+    """
+    left: list[ConversationRow] = []
+    for item in judged:
+        name = item.capture.conversation or ""
+        if session_name(item.capture) is None or not is_unused(conversations[name]):
+            continue
+        told = stored_in(item)
+        if told is None or told == name:
+            continue
+        rows = [row for row in conversations.values() if row.name == told]
+        if rows := rows or lock_by_name(project_id, [told]):
+            left.append(conversations[name])
+            conversations[name] = rows[0]
+    return left
