@@ -102,6 +102,7 @@ def test_pages_and_api_tell_it_and_saving_warns(project: ProjectInfo) -> None:
     editor = sign_in("e", project=project, role=MemberRole.EDITOR)
     door = Door(make_key(scopes=("admin",)))
 
+    page = ""
     for path in ("/budgets/", f"/budgets/?model={MODEL}"):
         page = editor.get(path).content.decode()
         assert "fallback were needed now" in page
