@@ -122,7 +122,7 @@ def _of_spans(
         capture = capture_of(span, above)
         captures.append(capture)
         if capture.conversation is None and capture.id is not None:
-            nameless = Nameless(capture.id, agent_of(span, above))
+            nameless = Nameless(capture.id, agent_of(span, above), capture.also_known)
             _await_session([span, *above], [nameless], surroundings, project_id)
     return captures
 
@@ -148,7 +148,8 @@ def _lend(
         for call in waiting:
             place = placed(session, call.agent)
             if place.conversation is not None:
-                lent.append(LentPlace(call.id, place.conversation, place.parent))
+                names = call.also_known
+                lent.append(LentPlace(call.id, place.conversation, place.parent, names))
 
 
 def _await_session(

@@ -136,7 +136,7 @@ def test_a_session_that_a_later_span_names_is_that_of_the_calls_within(key: str,
     bare = {name: value for name, value in CALL.items() if name != "session.id"}
     told = {**bare, "gen_ai.usage.input_tokens": 900, "gen_ai.usage.output_tokens": 12}
     exports = [
-        [SpanOut(number=3, parent=2, attributes=told)],
+        [SpanOut(number=3, parent=2, attributes={**told, "gen_ai.response.id": "resp_1"})],
         [SpanOut(number=4, parent=5, attributes={**told, "gen_ai.agent.name": "ada"})],
         [SpanOut(number=2, parent=5, name="chain")],
         [SpanOut(number=5, parent=1, attributes=told)],  # a call around both
@@ -160,6 +160,9 @@ def test_a_session_that_a_later_span_names_is_that_of_the_calls_within(key: str,
         for number, talk in ((3, "s-1"), (4, "s-1:ada"))
     ]
     assert [row.level for row in Conversation.objects.order_by("name")] == ["healthy", "healthy"]
+    # Another door would find it by the reply's id.
+    named = CallName.objects.get(name="codex:resp_1").call_id
+    assert Call.objects.get(pk=named).name == f"otel:{TRACE}:{3:016x}"
 
 
 @BOTH

@@ -25,10 +25,11 @@ SpanKey = tuple[int, str, str]
 @dataclass(frozen=True, slots=True)
 class Nameless:
     """A call that was told without its session. id: the call's; agent: the sub-agent that it names
-    all the same; None: none."""
+    all the same, None: none; also_known: its other names, which are kept with its conversation."""
 
     id: str
     agent: str | None = None
+    also_known: tuple[str, ...] = ()
 
 
 class Surroundings:

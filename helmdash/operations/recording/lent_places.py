@@ -35,11 +35,15 @@ class _Changed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LentPlace:
-    """The conversation of a call, and its parent, as a span around the call names them."""
+    """The conversation of a call, and its parent, as a span around the call names them.
+
+    also_known: further names of the call, which had no conversation to be kept with.
+    """
 
     call_id: str
     conversation: str
     parent: str | None
+    also_known: tuple[str, ...] = ()
 
 
 def place_calls(*, project: ProjectInfo, lent: Sequence[LentPlace], now: datetime) -> int:
@@ -98,6 +102,7 @@ def _as_told(row: Call, at: Place, lent: LentPlace) -> Capture:
     )
     return Capture(
         id=row.name,
+        also_known=lent.also_known,
         inside=tuple(
             sorted(name for name in leading.values_list("name", flat=True) if name != row.name)
         ),
