@@ -133,7 +133,7 @@ class Gateway:
         self, route: Route, scope: Scope, headers: Mapping[bytes, bytes], started_ns: int
     ) -> GatewayRequest:
         if scope["method"] not in (route.method, route.also):
-            raise wrong_method(scope["method"], route.method)
+            raise wrong_method(scope["method"], (route.method, route.also))
         query = scope["query_string"] if route.client.kind is ProviderKind.GEMINI else b""
         key_context = await admit(self._directory, headers, query, address=address_of(scope))
         note_known(scope)
@@ -236,5 +236,5 @@ def _before_the_body(refusal: Refusal, route: Route) -> list[Header]:
     """Whoever is turned away before its body was read is not kept sending it."""
     headers = [*_TURNED_AWAY]
     if refusal.error.status == 405:
-        headers.append((b"allow", route.method.encode()))
+        headers.append((b"allow", ", ".join(filter(None, (route.method, route.also))).encode()))
     return headers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from helmdash.core.upstreams.endpoints import Endpoint
@@ -78,8 +79,9 @@ def not_found(message: str, *, code: str = "not_found", records: bool = False) -
     return Refusal(error, records=records)
 
 
-def wrong_method(method: str, wanted: str) -> Refusal:
-    """405: the endpoint is there, the method is another."""
+def wrong_method(method: str, taken: Iterable[str | None]) -> Refusal:
+    """405: the endpoint is there, the method is another. taken: those that it takes."""
+    wanted = " or ".join(filter(None, taken))
     return Refusal(
         WireError(
             message=f"This endpoint takes {wanted}, not {method}.",

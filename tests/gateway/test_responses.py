@@ -345,7 +345,9 @@ def test_a_kept_response_is_asked_for_by_the_project_that_made_it(
     with open_http(world.url, STRANGER) as stranger:
         assert stranger.get(f"{PATH}/{made}").status_code == 404
         assert stranger.delete(f"{PATH}/{made}").status_code == 404
-    assert world.http.put(f"{PATH}/{made}").status_code == 405
+    refused = world.http.put(f"{PATH}/{made}")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, DELETE")
+    assert "takes GET or DELETE, not PUT" in refused.text
     assert world.http.get(f"{PATH}/..%2Fmodels").status_code == 404
 
 
