@@ -6,15 +6,15 @@ Fits have no index but their time: the newest of them are read, and looked at on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from helmdash.core.text.query_terms import Field, Kind, Term
 from helmdash.queries.budgets import budgets
 from helmdash.queries.term_tables import matches_any, same
-from helmdash.records.fit_facts import steps_of
+from helmdash.records.fit_facts import STEPS, steps_of
 from helmdash.records.models import Fit
 
 
@@ -46,8 +46,7 @@ class TrimFilters:
     terms: tuple[Term, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitFacts:
+class FitFacts(NamedTuple):
     """A fit without its entries."""
 
     id: int
@@ -60,7 +59,7 @@ class FitFacts:
     before_bytes: int
     after_bytes: int
     fits: bool
-    steps: tuple[tuple[str, int, int], ...] = field(default=())
+    steps: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def outcome(self) -> TrimOutcome:
@@ -80,6 +79,7 @@ class FitFacts:
         return tuple(label for label, *_ in self.steps)
 
 
+# In the order of FitFacts.
 FACT_COLUMNS: Final = (
     "id",
     "name",
@@ -91,7 +91,7 @@ FACT_COLUMNS: Final = (
     "before_bytes",
     "after_bytes",
     "fits",
-    "trim__steps",
+    STEPS,
 )
 Test = Callable[[FitFacts], bool]
 
@@ -125,26 +125,12 @@ _TEXTS: Final[Mapping[str, Callable[[FitFacts], tuple[str, ...]]]] = {
 
 def facts(row: tuple[Any, ...]) -> FitFacts:
     """The values of FACT_COLUMNS."""
-    pk, name, at, model, intent, caller, catalog, before, after, fits, steps = row
-    return FitFacts(
-        id=pk,
-        name=name,
-        created_at=at,
-        model=model,
-        intent=intent,
-        client=caller,
-        catalog=catalog,
-        before_bytes=before,
-        after_bytes=after,
-        fits=fits,
-        steps=tuple(steps_of(steps)),
-    )
+    return FitFacts._make((*row[:-1], tuple(steps_of(row[-1])) if row[-1] else ()))
 
 
 def facts_of_row(row: Fit) -> FitFacts:
     """The same of a whole row."""
-    *plain, _ = FACT_COLUMNS
-    return facts((*(getattr(row, name) for name in plain), row.trim.get("steps")))
+    return facts((*(getattr(row, str(name)) for name in FACT_COLUMNS[:-1]), row.trim.get("steps")))
 
 
 def matcher(project_id: int, filters: TrimFilters) -> Test:

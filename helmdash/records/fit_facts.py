@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.db.models import JSONField, QuerySet
+from django.db.models.fields.json import KeyTransform
+from django.db.models.functions import Coalesce
 
 from helmdash.core.rollups.fit_facts import FitFacts
 from helmdash.core.rollups.periods import quarter_of
 from helmdash.records.models import Fit
 
-# Of a receipt its steps alone: it may be many kilobytes.
 _COLUMNS: Final = ("created_at", "model", "caller", "before_bytes", "after_bytes", "fits")
+# Out of the Trim only where they stand nowhere else: that may be many kilobytes.
+STEPS: Final = Coalesce("steps", KeyTransform("steps", "trim"), output_field=JSONField())
 
 
 def fit_facts_of(rows: QuerySet[Fit]) -> list[FitFacts]:
     """Of stored rows; one query."""
-    found = rows.values_list(*_COLUMNS, "trim__steps")
+    found = rows.values_list(*_COLUMNS, STEPS)
     return [_facts(values, told) for *values, told in found]
 
 

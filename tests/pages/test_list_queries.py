@@ -74,7 +74,10 @@ def lists(project: ProjectInfo, filled: str) -> ProjectInfo:
         )
     cut = [{"label": "pack.limitations[]", "entries": 4, "bytes_saved": 21_000}]
     Fit.objects.filter(model="some/free-model:free").update(
-        before_bytes=30_000, after_bytes=9_000, trim={"steps": cut, "kept": [], "removed": []}
+        before_bytes=30_000,
+        after_bytes=9_000,
+        trim={"steps": cut, "kept": [], "removed": []},
+        steps=cut,
     )
     return project
 

@@ -221,7 +221,7 @@ def insert_fit(row: Mapping[str, Any]) -> None:
     """Store a fit by the attributes of its row, and have it counted."""
     with transaction.atomic():
         # Not by the ORM: this way also stores texts that PostgreSQL would refuse (bulk.storable).
-        insert_rows(Fit, [row])
+        insert_rows(Fit, [{**row, "steps": row["trim"].get("steps")}])
         note_fit(row["project_id"], row, now=row["created_at"])
 
 

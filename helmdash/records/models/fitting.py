@@ -22,6 +22,10 @@ class Fit(models.Model):
     after_bytes = models.PositiveBigIntegerField()
     fits = models.BooleanField()
     trim = models.JSONField(help_text="Steps, entries kept and removed, timings, versions.")
+    # The same steps once more, for lists of thousands: a Trim may be many kilobytes.
+    steps = models.JSONField(
+        null=True, blank=True, help_text="Steps of the Trim. Null: recorded before they were kept."
+    )
     budget = models.JSONField(help_text="The effective budget as it was then.")
     # Where the project keeps texts in full: with intent and catalog enough to make it again.
     inputs = models.JSONField(null=True, help_text="core.fitting.inputs.FitInputs")
