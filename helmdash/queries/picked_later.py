@@ -20,7 +20,7 @@ from helmdash.records.models import Call, Fit, PlanAttempt, PlanStep
 LATER: Final = timedelta(days=1)
 # Fits of which it is told, and what they dropped, together: a catalog of thousands drops most of
 # them in each fit, and every entry is read to be known by name.
-MOST_FITS: Final = 200
+MOST_FITS: Final = 100
 MOST_ENTRIES: Final = 20_000
 # Calls and steps that are looked through, the newest of their time.
 MOST_READ: Final = 5_000

@@ -20,7 +20,7 @@ from helmdash.pages.saved_views import with_views
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import fit_uses, fitting, trims
-from helmdash.queries.evidence.net_value import net_report
+from helmdash.queries.evidence.net_value import MOST_BESIDE, net_report
 from helmdash.queries.paging import BadCursor
 from helmdash.queries.picked_later import MOST_READ, picked_later
 
@@ -69,7 +69,9 @@ def trim_list(request: PageRequest) -> HttpResponse:
                     model=filters.model,
                     kind=Shortening.TRIM,
                     limit=0,
+                    most=MOST_BESIDE,
                 )
+                context["most_net"] = MOST_BESIDE
         except BadCursor:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
     return show(

@@ -46,6 +46,8 @@ from helmdash.records.models import Call, Conversation, Fit, Round
 
 # Each with some ten calls beside it: some tens of milliseconds.
 MOST_READ: Final = 200
+# Beside a list of something else, where the sums are what is wanted.
+MOST_BESIDE: Final = 100
 # A long session has some dozens of fresh starts; the page of a conversation shows so many.
 MOST_OF_CONVERSATION: Final = 50
 _MOST_MODELS: Final = 20
@@ -61,8 +63,9 @@ def net_report(
     model: str | None = None,
     kind: Shortening | None = None,
     limit: int | None = None,
+    most: int = MOST_READ,
 ) -> NetReport:
-    """The newest MOST_READ Trims and as many fresh starts of a range (None: without that end), the
+    """The newest `most` Trims and as many fresh starts of a range (None: without that end), the
     model in any spelling. Seventeen queries at most.
 
     limit: so many of them are listed (None: all); all are added up.
@@ -70,14 +73,14 @@ def net_report(
     found: list[Found] = []
     is_sample = False
     if kind is None or kind is Shortening.TRIM:
-        calls = rows_of(_in_range(_trimmed(project_id), since, until)[: MOST_READ + 1])
-        is_sample = len(calls) > MOST_READ
-        found += _of_trims(project_id, calls[:MOST_READ])
+        calls = rows_of(_in_range(_trimmed(project_id), since, until)[: most + 1])
+        is_sample = len(calls) > most
+        found += _of_trims(project_id, calls[:most])
     if kind is not Shortening.TRIM:
         wanted = _in_range(_opened(project_id), since, until)
-        rounds = _rounds(wanted if kind is None else wanted.filter(opened_by=kind.value))
-        is_sample |= len(rounds) > MOST_READ
-        found += _of_rounds(project_id, rounds[:MOST_READ])
+        rounds = _rounds(wanted if kind is None else wanted.filter(opened_by=kind.value), most)
+        is_sample |= len(rounds) > most
+        found += _of_rounds(project_id, rounds[:most])
     first_at = min((each.told.at for each in found), default=None)
     if model is not None:
         key = budgets.table(project_id=project_id).key_of(model)
@@ -105,8 +108,9 @@ def of_conversation(*, project_id: int, conversation: str) -> tuple[Shortened, .
     row = Conversation.objects.filter(project_id=project_id, name=conversation).first()
     if row is None or row.round_number == 1:
         return ()
-    rounds = _rounds(_opened(project_id).filter(conversation=row), most=MOST_OF_CONVERSATION)
-    return tuple(each.told for each in _of_rounds(project_id, rounds))
+    rounds = _rounds(_opened(project_id).filter(conversation=row), MOST_OF_CONVERSATION)
+    shown = rounds[:MOST_OF_CONVERSATION]
+    return tuple(each.told for each in _of_rounds(project_id, shown))
 
 
 def fresh_starts(*, project_id: int, since: datetime, until: datetime) -> Mapping[Shortening, int]:
@@ -159,8 +163,9 @@ def _in_range(rows: _Rows, since: datetime | None, until: datetime | None) -> _R
     return rows if until is None else rows.filter(started_at__lt=until)
 
 
-def _rounds(rows: QuerySet[Round], most: int = MOST_READ + 1) -> list[_Opened]:
-    return [_Opened(*row) for row in rows.values_list(*_Opened._fields)[:most]]
+def _rounds(rows: QuerySet[Round], most: int) -> list[_Opened]:
+    """So many, and one more where there are more."""
+    return [_Opened(*row) for row in rows.values_list(*_Opened._fields)[: most + 1]]
 
 
 def _of_rounds(project_id: int, rounds: Sequence[_Opened]) -> list[Found]:
