@@ -383,11 +383,10 @@ def _counts(
         spans=[Span(width, period_of(width, edges[0]), period_of(width, edges[-1]))],
         most_uncounted=rollups.MOST_UNCOUNTED,
         words=only.words,
+        fits=only.has,
     )
     found: list[Counts] = [{} for _ in edges[1:]]
-    for key, rows in stored.figures.items():
-        if not only.has(key):
-            continue
+    for rows in stored.figures.values():
         for _, period, counts in rows:
             add(found[bisect_right(edges, first_quarter(width, period)) - 1], counts)
     for (quarter, _, key), counts in tally(stored.uncounted, only=only.marginal).items():

@@ -7,7 +7,7 @@ statements could see them in both, or in neither.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -85,12 +85,14 @@ def read_spans(
     spans: Sequence[Span],
     most_uncounted: int,
     words: Sequence[str] | None = None,
+    fits: Callable[[Key], bool] | None = None,
     distributions: Collection[Distribution] = (),
 ) -> Stored:
     """The figures of a marginal in some spans, and the oldest of what waits. One statement.
 
-    words: only keys that begin with one of them; None: every key. distributions: those that are
-    wanted of what is stored.
+    words: only keys that begin with one of them; None: every key. fits: only keys of which it is
+    true, as far as they are stored; what waits is told whole. distributions: those that are wanted
+    of what is stored.
     """
     columns = [COLUMN_OF[each] for each in distributions]
     # The key up to the end of its first word, which no other word's key begins with.
@@ -113,17 +115,24 @@ def read_spans(
     values += [project_id, most_uncounted + 1]
     found = Stored()
     waiting = 0
-    for width, period, key, text, *others in _rows(" UNION ALL ".join(pieces), values):
+    # Every period has the same keys: each is looked at once.
+    keys: dict[str, Key | None] = {}
+    for width, period, stored_key, text, *others in _rows(" UNION ALL ".join(pieces), values):
         if width < 0:
             waiting += 1
             if waiting <= most_uncounted:
                 found.uncounted.extend(load_changes(text))
-        else:
+            continue
+        if stored_key not in keys:
+            read = tuple(orjson.loads(stored_key))
+            keys[stored_key] = read if fits is None or fits(read) else None
+        key = keys[stored_key]
+        if key is not None:
             counts = _load(text, others)
             if any(word in text for word in _WHOLE):
                 counts = with_only(counts, distributions)
             row = (Width(width), period, counts)
-            found.figures.setdefault(tuple(orjson.loads(key)), []).append(row)
+            found.figures.setdefault(key, []).append(row)
     return Stored(
         figures=found.figures, uncounted=found.uncounted, is_behind=waiting > most_uncounted
     )
