@@ -16,6 +16,7 @@ from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.conversations import listing
 from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.queries.list_series import MOST_LISTED, list_series
+from helmdash.queries.plans import NewestPlans
 from helmdash.queries.series import Series, Split, call_series
 from helmdash.queries.trim_filters import TrimFilters, TrimOutcome
 from helmdash.queries.trims import TrimPage
@@ -71,21 +72,26 @@ def conversation_bars(
 
 
 def plan_bars(
-    *, project_id: int, filters: Mapping[str, Any], now: datetime, zone: tzinfo
+    newest: NewestPlans,
+    *,
+    project_id: int,
+    filters: Mapping[str, Any],
+    now: datetime,
+    zone: tzinfo,
 ) -> ListBars:
     """The plans that fit the filters of their list, by outcome."""
-    newest = plans.moments(project_id=project_id, now=now, **filters)
-    has_more = newest.read_from is not None
-    counted = plans.plan_series(project_id=project_id, now=now, **filters) if has_more else None
+    counted = (
+        plans.plan_series(project_id=project_id, now=now, **filters) if newest.is_sample else None
+    )
     found = counted or list_series(
-        newest,
+        newest.moments,
         project_id=project_id,
         since=filters["since"],
         until=filters["until"],
         now=now,
         first_at=partial(plans.first_moment, project_id=project_id),
     )
-    return _drawn(found, project_id, zone, words=_PLANS, noun="plans", most=MOST_LISTED)
+    return _drawn(found, project_id, zone, words=_PLANS, noun="plans", most=plans.MOST_READ)
 
 
 def trim_bars(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from html import unescape
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -50,8 +49,12 @@ def history(project: ProjectInfo) -> ProjectInfo:
     return project
 
 
+def totals(**asked: Any) -> plans.PlanTotals | None:
+    return plans.totals(plans.newest_plans(**asked), **asked)
+
+
 def test_totals_tell_outcomes_trend_and_latency(history: ProjectInfo) -> None:
-    found = plans.totals(project_id=history.id, now=NOW)
+    found = totals(project_id=history.id, now=NOW)
 
     assert found is not None
     assert (found.all.plans, found.all.ok, found.all.failed, found.all.partial) == (13, 5, 4, 3)
@@ -62,7 +65,7 @@ def test_totals_tell_outcomes_trend_and_latency(history: ProjectInfo) -> None:
     assert (second.variant, second.earlier, second.later) == ("single_pick", None, None)
     assert second.latency_ms is None
     assert (found.intents, found.is_sample) == (2, False)
-    assert plans.totals(project_id=history.id, now=NOW, outcome="running") is None
+    assert totals(project_id=history.id, now=NOW, outcome="running") is None
 
 
 # Filters that rollups carry, and how many plans fit them.
@@ -84,11 +87,10 @@ def test_totals_of_more_plans_than_are_read_are_of_all_of_them(
 ) -> None:
     """Read from the rows, then counted by rollups: a plan whose server is gone as well."""
     make_plan(history, "stalled", outcome="running", latency_ms=None)
-    exact = plans.totals(project_id=history.id, now=NOW, **filters)
-    # By its module: the package has a function of this name.
-    monkeypatch.setattr(import_module("helmdash.queries.plans.totals"), "MOST_READ", 2)
+    exact = totals(project_id=history.id, now=NOW, **filters)
+    monkeypatch.setattr("helmdash.queries.plans.newest.MOST_READ", 2)
 
-    found = plans.totals(project_id=history.id, now=NOW, **filters)
+    found = totals(project_id=history.id, now=NOW, **filters)
 
     assert exact is not None
     assert found is not None
@@ -102,15 +104,15 @@ def test_totals_of_more_plans_than_are_read_are_of_all_of_them(
     # Times are not counted by outcome, and then told of those that were read.
     is_timed = "outcome" not in filters
     assert found.latency_of == (None if is_timed else 2)
-    totals = (found.all, *found.groups) if is_timed else ()
-    for told, known in zip(totals, (exact.all, *exact.groups), strict=is_timed):
+    timed = (found.all, *found.groups) if is_timed else ()
+    for told, known in zip(timed, (exact.all, *exact.groups), strict=is_timed):
         assert told.latency_ms == (known.latency_ms and pytest.approx(known.latency_ms, rel=0.005))
     series = plans.plan_series(project_id=history.id, now=NOW, **filters)
     assert series is not None
     assert sum(bar.calls or 0 for bar in series.bars) == plans_there
     assert sum(bar.parts.get("failed", 0) for bar in series.bars) == exact.all.failed
     # What rollups do not carry is told of the newest, and says so.
-    sample = plans.totals(project_id=history.id, now=NOW, caller="owner", **filters)
+    sample = totals(project_id=history.id, now=NOW, caller="owner", **filters)
     assert sample is not None
     assert (sample.all.plans, sample.is_sample) == (2, True)
 
@@ -121,7 +123,7 @@ def test_a_plan_that_stalled_counts_as_failed_and_one_that_runs_as_neither(
     make_plan(project, "stalled", outcome="running", latency_ms=None)
     make_plan(project, "runs", outcome="running", latency_ms=None, started_at=NOW)
 
-    found = plans.totals(project_id=project.id, now=NOW + timedelta(minutes=1))
+    found = totals(project_id=project.id, now=NOW + timedelta(minutes=1))
 
     assert found is not None
     assert (found.all.plans, found.all.failed, found.all.ok) == (2, 1, 0)

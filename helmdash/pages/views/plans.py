@@ -54,14 +54,16 @@ def plan_list(request: PageRequest) -> HttpResponse:
     if leads_on is not None:
         return leads_on
     context: dict[str, object] = {"form": form, "most_tried": MOST_TRIED, "kind": LISTS["plans"]}
+    filters: dict[str, object] = {}
     if form.is_valid():
+        filters = plans.spelt_out(project_id=project.id, filters=form.filters())
         try:
             page = plans.page(
                 project_id=project.id,
                 now=request.now,
                 cursor=request.GET.get("cursor"),
                 sort=form.cleaned_data["sort"],
-                **form.filters(),
+                **filters,
             )
         except BadCursor:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
@@ -70,7 +72,7 @@ def plan_list(request: PageRequest) -> HttpResponse:
             request.etag = etag(address(request), f"{page}{minute(request.now)}")
 
     def answer() -> HttpResponse:
-        return _list(request, form, context)
+        return _list(request, form, filters, context)
 
     return unless_known(request, answer) if "page" in context else answer()
 
@@ -123,19 +125,31 @@ def note_followed(request: PageRequest, name: str) -> HttpResponse:
     return HttpResponseRedirect(reverse("plan", args=[name]))
 
 
-def _list(request: PageRequest, form: PlanFilterForm, found: Mapping[str, object]) -> HttpResponse:
+def _list(
+    request: PageRequest,
+    form: PlanFilterForm,
+    filters: Mapping[str, object],
+    found: Mapping[str, object],
+) -> HttpResponse:
     context = dict(found)
     page = context.get("page")
     project = scope.current_project(request)
     if isinstance(page, Page):
+        newest = plans.newest_plans(project_id=project.id, now=request.now, **filters)
         context["bars"] = plan_bars(
+            newest,
             project_id=project.id,
-            filters=form.filters(),
+            filters=filters,
             now=request.now,
             zone=reader_zone(request),
         )
-    if isinstance(page, Page) and page.items and not request.GET.get("cursor"):
-        context |= _figures(request, form)
+        if page.items and not request.GET.get("cursor"):
+            context["totals"] = plans.totals(
+                newest, project_id=project.id, now=request.now, **filters
+            )
+            context["most"] = plans.MOST_READ
+            if form.cleaned_data["by"] == "intent":
+                context["intents"] = plans.intents(newest)
     if isinstance(page, Page) and not page.items and not form.is_narrowed:
         context |= _first_plan(request)
     if not request.htmx:
@@ -147,18 +161,6 @@ def _list(request: PageRequest, form: PlanFilterForm, found: Mapping[str, object
         fragment="pages/_plans.html",
         status=200 if form.is_valid() else 400,
     )
-
-
-def _figures(request: PageRequest, form: PlanFilterForm) -> dict[str, object]:
-    """What became of the plans in view, and where it is asked for, of each intent."""
-    project_id, filters = scope.current_project(request).id, form.filters()
-    found: dict[str, object] = {
-        "totals": plans.totals(project_id=project_id, now=request.now, **filters),
-        "most": plans.MOST_READ,
-    }
-    if form.cleaned_data["by"] == "intent":
-        found["intents"] = plans.intents(project_id=project_id, now=request.now, **filters)
-    return found
 
 
 def _plan(request: PageRequest, detail: PlanView) -> Mapping[str, object]:

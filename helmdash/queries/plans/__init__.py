@@ -12,13 +12,13 @@ from helmdash.queries.plans.detail import (
     find,
 )
 from helmdash.queries.plans.facets import facets
-from helmdash.queries.plans.filters import STALLED_AFTER
+from helmdash.queries.plans.filters import STALLED_AFTER, spelt_out
 from helmdash.queries.plans.items import PlanItem
-from helmdash.queries.plans.listing import PlanList, export, first_moment, moments, neighbours, page
+from helmdash.queries.plans.listing import PlanList, export, first_moment, neighbours, page
 from helmdash.queries.plans.mine import MyPlans, PlanGroup, my_plans
 from helmdash.queries.plans.nearest import PlanDetail, SimilarPlan, find_detail, similar
+from helmdash.queries.plans.newest import MOST_READ, NewestPlans, newest_plans
 from helmdash.queries.plans.totals import (
-    MOST_READ,
     IntentTotal,
     PlanTotal,
     PlanTotals,
@@ -33,6 +33,7 @@ __all__ = [
     "ChainLink",
     "IntentTotal",
     "MyPlans",
+    "NewestPlans",
     "PlanDetail",
     "PlanGroup",
     "PlanItem",
@@ -49,11 +50,12 @@ __all__ = [
     "find_detail",
     "first_moment",
     "intents",
-    "moments",
     "my_plans",
     "neighbours",
+    "newest_plans",
     "page",
     "plan_series",
     "similar",
+    "spelt_out",
     "totals",
 ]

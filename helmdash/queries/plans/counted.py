@@ -15,8 +15,7 @@ from helmdash.core.rollups.figures import Distribution, Key, Marginal, distribut
 from helmdash.core.rollups.periods import Width, first_quarter, moment_of, period_of, quarter_of
 from helmdash.core.rollups.plan_facts import OUTCOME, RUNNING
 from helmdash.queries import rollups
-from helmdash.queries.distinct_values import planned_models
-from helmdash.queries.plans.filters import has_stalled, narrowed
+from helmdash.queries.plans.filters import has_stalled, narrowed, spellings
 from helmdash.queries.plans.listing import first_moment
 from helmdash.queries.rollups import RangeFigures
 from helmdash.queries.series import Only, Series, Split, series, with_rows
@@ -102,7 +101,7 @@ def wanted(*, project_id: int, filters: Mapping[str, Any]) -> Wanted:
     """The filters as keys have them. Three queries with a model, else none."""
     model, variant = filters.get("model"), filters.get("variant")
     return Wanted(
-        models=None if model is None else planned_models(project_id=project_id, model=model),
+        models=None if model is None else spellings(project_id, model),
         variant="" if variant == NO_VARIANT else variant,
         outcome=filters.get("outcome"),
         kind=filters.get("kind"),

@@ -66,7 +66,25 @@ def _of_outcomes(now: datetime, _project_id: int, term: Term) -> Q:
     return found
 
 
-def _spelt(project_id: int, model: str) -> tuple[str, ...]:
+class Spellings(tuple[str, ...]):
+    """A model as plans have it, in every spelling: a filter for which nothing is looked up."""
+
+    __slots__ = ()
+
+
+def spelt_out(*, project_id: int, filters: Mapping[str, Any]) -> dict[str, Any]:
+    """The same filters for one request that uses them more than once: the model's spellings are
+    looked up here and then no more. Three queries with a model, else none."""
+    model = filters.get("model")
+    if model is None:
+        return dict(filters)
+    return {**filters, "model": Spellings(spellings(project_id, model))}
+
+
+def spellings(project_id: int, model: str | Spellings) -> tuple[str, ...]:
+    """A model as plans have it. Three queries, none where that was done."""
+    if isinstance(model, Spellings):
+        return model
     return planned_models(project_id=project_id, model=model)
 
 
@@ -108,7 +126,7 @@ PLAN_TERMS: Final = TermTable(
     words={"kind": "kind", "cause": "cause", "complexity": "complexity"},
     has=_HAS,
     others={
-        "model": recorded("model", _known_models, _spelt),
+        "model": recorded("model", _known_models, spellings),
         "tool": _of_tools,
         "variant": _of_variant,
         "followed": _of_followed,
@@ -149,7 +167,7 @@ def found_by_index(
     *,
     project_id: int,
     now: datetime,
-    model: str | None = None,
+    model: str | Spellings | None = None,
     variant: str | None = None,
     outcome: str | None = None,
     kind: str | None = None,
@@ -162,7 +180,7 @@ def found_by_index(
     terms: Sequence[Term] | None = None,
 ) -> QuerySet[PlanRecord]:
     """The plans that fit all but the terms which are tried on each, in no order; a filter that is
-    None narrows nothing. Three queries with a model.
+    None narrows nothing. Three queries with a model that is not spelt out.
 
     variant: NO_VARIANT: those for which no call was made. tool: plans with a step that names the
     entry. intent: the hash of what they ask for. q: a part
@@ -173,7 +191,7 @@ def found_by_index(
     exact = {"prompt_variant": stored, "kind": kind, "caller": caller, "intent_sha": intent}
     rows = rows.filter(**{name: value for name, value in exact.items() if value is not None})
     if model is not None:
-        rows = rows.filter(model__in=planned_models(project_id=project_id, model=model))
+        rows = rows.filter(model__in=spellings(project_id, model))
     if outcome is not None:
         rows = rows.filter(has_outcome(outcome, now))
     if tool is not None:

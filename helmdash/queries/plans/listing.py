@@ -11,7 +11,6 @@ from typing import Annotated, Any, Final
 from django.db.models import Min
 
 from helmdash.answers import HIDDEN
-from helmdash.queries.list_series import MOST_LISTED, Newest, newest
 from helmdash.queries.paging import (
     Neighbours,
     Page,
@@ -27,7 +26,6 @@ from helmdash.queries.plans.filters import (
     MOST_TRIED,
     fitting,
     found_by_index,
-    has_stalled,
     narrowed,
     reach,
 )
@@ -140,21 +138,6 @@ def export(
     walk = newest_first if sort == NEWEST else oldest_first
     for chunk in walk(rows.defer("result", "sketch"), "started_at", chunk=_CHUNK):
         yield from _items(chunk, now)
-
-
-def moments(*, project_id: int, now: datetime, **filters: Any) -> Newest:
-    """When the newest plans that fit were asked for, and their outcome, MOST_LISTED at most.
-    filters: as of `narrowed`. One query, four with a model, one more and those of
-    TermTable.conditions with terms."""
-    rows = narrowed(project_id=project_id, now=now, **filters)
-    looked = reach(project_id=project_id, now=now, **filters)
-    rows = looked.within(rows) if looked else rows
-    ordered = rows.order_by("-started_at", "-id").values_list("started_at", "outcome")
-    found = ordered[: MOST_LISTED + 1]
-    return newest(
-        [(at, "failed" if has_stalled(said, at, now) else said) for at, said in found],
-        read_from=looked.last[0] if looked else None,
-    )
 
 
 def first_moment(*, project_id: int) -> datetime | None:

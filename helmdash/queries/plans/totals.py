@@ -12,16 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from helmdash.core.rollups.buckets import median as median_of_buckets
 from helmdash.core.rollups.facts import NO_VARIANT
 from helmdash.queries.plans.counted import CountedPlans, Group, Outcomes, counted_plans, group_of
-from helmdash.queries.plans.filters import has_stalled, narrowed, reach
+from helmdash.queries.plans.newest import NewestPlans, PlanFacts
 from helmdash.records.models import PlanRecord
 
-# Rows of eight columns by an index: two hundredths of a second.
-MOST_READ: Final = 2_000
 # Two halves of fewer plans tell no trend.
 _FEWEST_FOR_A_TREND: Final = 10
 # What a page holds of intents; those that are asked for most.
@@ -89,21 +87,13 @@ class PlanTotals:
     is_behind: bool = False
 
 
-class _Row(NamedTuple):
-    pk: int
-    at: datetime
-    outcome: str
-    model: str
-    kind: str
-    variant: str
-    latency_ms: int | None
-    intent_sha: str
-
-
-def totals(*, project_id: int, now: datetime, **filters: Any) -> PlanTotals | None:
-    """The figures of the plans that fit the filters (of `narrowed`); None: there are none. One
-    query, four with a model; with more than MOST_READ plans at most nine more."""
-    rows, is_more = _read(project_id, now, filters)
+def totals(
+    newest: NewestPlans, *, project_id: int, now: datetime, **filters: Any
+) -> PlanTotals | None:
+    """The figures of the plans that fit the filters (of `narrowed`), of which these are the newest;
+    None: there are none. No query, with more than MOST_READ plans nine at most, and three more with
+    a model that is not spelt out."""
+    rows, is_more = newest.rows, newest.is_sample
     if not rows:
         return None
     counted = counted_plans(project_id=project_id, now=now, **filters) if is_more else None
@@ -116,8 +106,8 @@ def totals(*, project_id: int, now: datetime, **filters: Any) -> PlanTotals | No
     )
 
 
-def _of_rows(rows: Sequence[_Row], is_sample: bool) -> PlanTotals:
-    groups: dict[Group, list[_Row]] = {}
+def _of_rows(rows: Sequence[PlanFacts], is_sample: bool) -> PlanTotals:
+    groups: dict[Group, list[PlanFacts]] = {}
     for row in rows:
         groups.setdefault(group_of(row.model, row.kind, row.variant), []).append(row)
     return PlanTotals(
@@ -130,7 +120,7 @@ def _of_rows(rows: Sequence[_Row], is_sample: bool) -> PlanTotals:
     )
 
 
-def _of_counted(found: CountedPlans, rows: Sequence[_Row]) -> PlanTotals:
+def _of_counted(found: CountedPlans, rows: Sequence[PlanFacts]) -> PlanTotals:
     """rows: the newest of them, for what is no count."""
     whole = (Outcomes(), Outcomes())
     for halves in found.groups.values():
@@ -163,21 +153,19 @@ def _sorted(found: Iterable[PlanTotal]) -> tuple[PlanTotal, ...]:
     return tuple(sorted(found, key=lambda each: (-each.plans, each.model, each.kind, each.variant)))
 
 
-def _intents(rows: Sequence[_Row]) -> int:
+def _intents(rows: Sequence[PlanFacts]) -> int:
     return len({row.intent_sha for row in rows})
 
 
-def intents(*, project_id: int, now: datetime, **filters: Any) -> tuple[IntentTotal, ...]:
-    """The plans that fit the filters by what they ask for, the most frequent first. Two queries,
-    five with a model."""
-    rows, _ = _read(project_id, now, filters)
-    groups: dict[str, list[_Row]] = {}
-    for row in rows:
+def intents(newest: NewestPlans) -> tuple[IntentTotal, ...]:
+    """These plans by what they ask for, the most frequent first. One query."""
+    groups: dict[str, list[PlanFacts]] = {}
+    for row in newest.rows:
         groups.setdefault(row.intent_sha, []).append(row)
     shown = sorted(groups.values(), key=lambda each: (-len(each), each[0].intent_sha))
     shown = shown[:_MOST_INTENTS]
-    newest = {each[0].pk for each in shown}
-    told = PlanRecord.objects.filter(id__in=newest).values_list("id", "name", "intent")
+    shown_ids = {each[0].pk for each in shown}
+    told = PlanRecord.objects.filter(id__in=shown_ids).values_list("id", "name", "intent")
     named = {pk: (name, intent) for pk, name, intent in told}
     return tuple(
         IntentTotal(
@@ -195,22 +183,9 @@ def intents(*, project_id: int, now: datetime, **filters: Any) -> tuple[IntentTo
     )
 
 
-def _read(project_id: int, now: datetime, filters: Any) -> tuple[list[_Row], bool]:
-    """The newest first, and whether there are more."""
-    rows = narrowed(project_id=project_id, now=now, **filters).order_by("-started_at", "-id")
-    looked = reach(project_id=project_id, now=now, **filters)
-    rows = looked.within(rows) if looked else rows
-    told = rows.values_list(
-        "id", "started_at", "outcome", "model", "kind", "prompt_variant", "latency_ms", "intent_sha"
-    )[: MOST_READ + 1]
-    found = [_Row(*row) for row in told]
-    return [
-        row._replace(outcome="failed") if has_stalled(row.outcome, row.at, now) else row
-        for row in found[:MOST_READ]
-    ], len(found) > MOST_READ or looked is not None
-
-
-def _total(rows: Sequence[_Row], model: str = "", kind: str = "", variant: str = "") -> PlanTotal:
+def _total(
+    rows: Sequence[PlanFacts], model: str = "", kind: str = "", variant: str = ""
+) -> PlanTotal:
     counts = Counter(row.outcome for row in rows)
     latencies = [row.latency_ms for row in rows if row.latency_ms is not None]
     middle = len(rows) // 2
@@ -253,6 +228,6 @@ def _counted_total(
     )
 
 
-def _share_ok(rows: Iterable[_Row]) -> float | None:
+def _share_ok(rows: Iterable[PlanFacts]) -> float | None:
     over = [row.outcome == "ok" for row in rows if row.outcome != "running"]
     return sum(over) / len(over) if over else None
