@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -54,7 +55,7 @@ def plan_list(request: PageRequest) -> HttpResponse:
     if leads_on is not None:
         return leads_on
     context: dict[str, object] = {"form": form, "most_tried": MOST_TRIED, "kind": LISTS["plans"]}
-    filters: dict[str, object] = {}
+    filters: dict[str, Any] = {}
     if form.is_valid():
         filters = plans.spelt_out(project_id=project.id, filters=form.filters())
         try:
