@@ -149,20 +149,32 @@ class BoundedProtocol(HttpToolsProtocol):
             self._drain(len(data))
             return
         self._unset_keepalive_if_required()
-        self._framing_bytes += len(data)
         try:
-            self._feed(data)
+            self._feed_in_pieces(data)
         except (HeadRefused, httptools.HttpParserError) as error:
             inner = isinstance(error, httptools.HttpParserCallbackError)
-            refused = refusal_of(error.__context__ if inner else error)
-            self._refuse(refused.status, refused.sentence)
+            self._refuse(*refusal_of(error.__context__ if inner else error))
             return
         if self._is_over():
             return
-        if self._framing_bytes > self.limits.header_bytes + _FRAMING * self._body_bytes:
+        if self._is_too_much():
             self._refuse(431, "The headers are too large.")
         elif self._framing_bytes and not self._has_headers and self._timer is None:
             self._wait_for_headers()
+
+    def _feed_in_pieces(self, data: bytes) -> None:
+        """Of a head no more than it may have: a quarter of a megabyte comes at once, and the parser
+        keeps and copies all of a header that has no end."""
+        most, begin = self.limits.header_bytes, 0
+        while begin < len(data) and not (self._is_over() or self._is_too_much()):
+            is_whole = self._has_headers or len(data) - begin <= most
+            piece = data[begin:] if is_whole else data[begin : begin + most]
+            begin += len(piece)
+            self._framing_bytes += len(piece)
+            self._feed(piece)
+
+    def _is_too_much(self) -> bool:
+        return self._framing_bytes > self.limits.header_bytes + _FRAMING * self._body_bytes
 
     def _feed(self, data: bytes) -> None:
         try:
@@ -308,6 +320,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Hear nothing any more, throw away what comes, and close soon."""
         self._is_deaf = True
         self._framing_bytes = 0
+        self._stop_parsing()
         if self.cycle is not None:
             self.cycle.body = bytearray()
         self._unset_keepalive_if_required()
@@ -316,6 +329,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.write_eof()
         self.flow.resume_reading()
         self._timer = self.loop.call_later(_DRAIN_SECONDS, self.transport.close)
+
+    def _stop_parsing(self) -> None:
+        # The parser holds what it has read of a header.
+        self.parser = None  # type: ignore[assignment]
 
     def _drain(self, size: int) -> None:
         if self._is_answering():
@@ -363,6 +380,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._is_deaf = True
         self._framing_bytes = 0
+        self._stop_parsing()
         last = self.pipeline[0][0] if self.pipeline else self.cycle
         last.keep_alive = False
 

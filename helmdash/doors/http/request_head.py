@@ -27,12 +27,16 @@ class HeadRefused(Exception):
         self.sentence = sentence
 
 
-def refusal_of(error: BaseException | None) -> HeadRefused:
-    """What made the parser stop: a refusal of ours, or bytes that are no request (400). error None:
-    it stopped without one."""
+def refusal_of(error: BaseException | None) -> tuple[int, str]:
+    """What made the parser stop, as status and sentence: a refusal of ours, or bytes that are no
+    request (400). error None: it stopped without one.
+
+    Not the exception: who keeps it keeps itself, for it leads to all frames that it passed, and
+    what they were given, until Python looks for circles.
+    """
     if isinstance(error, HeadRefused):
-        return error
-    return HeadRefused(400, "This is no valid HTTP request.")
+        return error.status, error.sentence
+    return 400, "This is no valid HTTP request."
 
 
 def refusal_bytes(
