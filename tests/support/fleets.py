@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from helmdash.core.evidence.safe_input import SafeInput
 from helmdash.core.evidence.stratified import Cell
-from helmdash.core.rollups.bands import size_band
+from helmdash.core.rollups.bands import size_band, size_slice
 
 HOUR = 3600.0
 
@@ -347,12 +347,12 @@ def is_right(fleet: Fleet, found: SafeInput) -> bool:
 
 
 def cells_of(calls: tuple[SimCall, ...], *, seconds: float = HOUR) -> list[Cell]:
-    """The calls as rollups have them: added up by stretches of time and bands."""
+    """The calls as rollups have them: added up by stretches of time and slices."""
     found: Counter[tuple[tuple[str, ...], int, int]] = Counter()
     clean: Counter[tuple[tuple[str, ...], int, int]] = Counter()
     for call in calls:
         stratum = (call.upstream, call.version, call.purpose)
-        place = (stratum, int(call.at // seconds), size_band(call.tokens))
+        place = (stratum, int(call.at // seconds), size_slice(call.tokens))
         found[place] += 1
         clean[place] += call.is_clean
     return [Cell(*place, calls=n, clean=clean[place]) for place, n in found.items()]

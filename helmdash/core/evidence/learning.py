@@ -27,7 +27,7 @@ from helmdash.core.evidence.planning_outcomes import (
 from helmdash.core.evidence.safe_input import SafeInput, find_safe_input
 from helmdash.core.evidence.stratified import Cell
 from helmdash.core.evidence.suggested import Counted, Learned, PartInput
-from helmdash.core.rollups.bands import band_start
+from helmdash.core.rollups.bands import band_of_slice, band_start, middle_slice
 from helmdash.core.rollups.buckets import bounds
 
 # Of clean calls and of failed ones: so many have to have told a size to be compared by it.
@@ -51,15 +51,32 @@ class Told(NamedTuple):
 class _Sums:
     """All counts of some calls, by head and the number behind it; those without one by head.
 
-    cells: those of each kind of size (zt, zb, g).
+    words: those that tell sizes, as `told` has them, each with its head, its slice and the word of
+    the clean ones.
     """
 
+    told: Sequence[Told]
     plain: Counter[str] = field(default_factory=Counter)
     by_head: dict[str, Counter[int]] = field(default_factory=dict)
-    cells: dict[str, list[Cell]] = field(default_factory=dict)
+    words: dict[str, tuple[str, int, str]] = field(default_factory=dict)
 
     def of(self, head: str) -> Counter[int]:
         return self.by_head.get(head, Counter())
+
+    def cells(self, head: str) -> list[Cell]:
+        """Those of one kind of size (xt, xb, xg), by slices."""
+        words = {word: told[1:] for word, told in self.words.items() if told[0] == head}
+        found = []
+        for each in self.told:
+            stratum = (each.upstream, each.version, each.purpose, each.variant)
+            counts = each.counts
+            for word in words.keys() & counts.keys():
+                calls = counts[word]
+                if calls > 0:
+                    number, clean = words[word]
+                    good = min(max(counts.get(clean, 0), 0), calls)
+                    found.append(Cell(stratum, each.at, number, calls, good))
+        return found
 
 
 def learn(
@@ -79,7 +96,7 @@ def learn(
     for each in told:
         of_upstream.setdefault(each.upstream, []).append(each)
     sums = {upstream: _sums(some) for upstream, some in of_upstream.items()}
-    scopes = [("", told, _added(sums.values()))]
+    scopes = [("", told, _added(told, sums.values()))]
     for upstream in sorted(filter(None, sums)) if len(sums) > 1 else ():
         if sums[upstream].plain["n"] >= _LEAST_OF_PART:
             scopes.append((upstream, of_upstream[upstream], sums[upstream]))
@@ -101,8 +118,8 @@ def _learn(
     with_parts: bool,
 ) -> Learned:
     in_bytes = _is_better_in_bytes(sums)
-    head = "zb" if in_bytes else "zt"
-    cells = sums.cells.get(head, [])
+    head = "xb" if in_bytes else "xt"
+    cells = sums.cells(head)
     safe = find_safe_input(cells, is_part=bool(upstream))
     return Learned(
         model_key=model_key,
@@ -120,7 +137,7 @@ def _learn(
         ),
         reasoning_output=find_output_need(_values(sums.of("yr")), _values(sums.of("ylr"))),
         ratios=find_ratios(sums.of("r"), today=budget.chars_per_token),
-        catalog=find_safe_input(sums.cells.get("g", [])),
+        catalog=find_safe_input(sums.cells("xg")),
         tier=find_tier(clean=sums.plain["s+"], calls=sums.plain["s"]),
         variant=find_better_way(_ways(told, _by_variant)),
         json_mode=find_better_way(_ways(told, _by_json_mode)),
@@ -129,48 +146,47 @@ def _learn(
 
 # Of a word: its head, the number behind it (None: none), and of sizes the word of the clean ones.
 _Split = tuple[str, int | None, str]
-_SIZED: Final = frozenset({"zt", "zb", "g"})
+_SIZED: Final = frozenset({"xt", "xb", "xg"})
+# As they were counted by bands, and are still in rollups from before there were slices.
+_BY_BANDS: Final = {"zt": "xt", "zb": "xb", "g": "xg"}
 
 
-def _sums(told: Iterable[Told]) -> _Sums:
+def _sums(told: Sequence[Told]) -> _Sums:
     """Each word is taken apart once: a year of hours has some hundred different ones, a million
     times."""
-    sums = _Sums()
-    known: dict[str, _Split] = {}
+    totals: dict[str, int] = {}
     for each in told:
-        stratum = (each.upstream, each.version, each.purpose, each.variant)
         for word, calls in each.counts.items():
-            split = known.get(word)
-            if split is None:
-                split = known[word] = _split(word)
-            head, number, clean = split
-            if number is None:
-                sums.plain[head] += calls
-                continue
-            counts = sums.by_head.get(head)
-            if counts is None:
-                counts = sums.by_head[head] = Counter()
-            counts[number] += calls
-            if clean and calls > 0:
-                good = min(max(each.counts.get(clean, 0), 0), calls)
-                cell = Cell(stratum, each.at, number, calls, good)
-                sums.cells.setdefault(head, []).append(cell)
+            totals[word] = totals.get(word, 0) + calls
+    sums = _Sums(told)
+    for word, calls in totals.items():
+        head, number, clean = _split(word)
+        if number is None:
+            sums.plain[head] += calls
+            continue
+        sums.by_head.setdefault(head, Counter())[number] += calls
+        if clean:
+            sums.words[word] = (head, number, clean)
     return sums
 
 
 def _split(word: str) -> _Split:
     head, _, rest = word.partition(":")
-    return head, int(rest) if rest else None, f"{head}+:{rest}" if head in _SIZED else ""
+    number = int(rest) if rest else None
+    clean = f"{head}+:{rest}"
+    plain = head.removesuffix("+")
+    if plain in _BY_BANDS and number is not None:
+        head, number = head.replace(plain, _BY_BANDS[plain]), middle_slice(number)
+    return head, number, clean if head in _SIZED else ""
 
 
-def _added(sums: Iterable[_Sums]) -> _Sums:
-    found = _Sums()
+def _added(told: Sequence[Told], sums: Iterable[_Sums]) -> _Sums:
+    found = _Sums(told)
     for each in sums:
         found.plain.update(each.plain)
         for head, counts in each.by_head.items():
             found.by_head.setdefault(head, Counter()).update(counts)
-        for head, cells in each.cells.items():
-            found.cells.setdefault(head, []).extend(cells)
+        found.words |= each.words
     return found
 
 
@@ -183,8 +199,8 @@ def _is_better_in_bytes(sums: _Sums) -> bool:
         bad = sums.of(head).total() - good
         return min(good / clean if clean else 1.0, bad / failed if failed else 1.0)
 
-    in_tokens = least_told("zt")
-    return in_tokens < _LEAST_TOLD and least_told("zb") > in_tokens
+    in_tokens = least_told("xt")
+    return in_tokens < _LEAST_TOLD and least_told("xb") > in_tokens
 
 
 def _parts(cells: Sequence[Cell]) -> Iterator[PartInput]:
@@ -206,14 +222,14 @@ def _above(cells: Iterable[Cell], safe: SafeInput) -> Counted | None:
     if safe.band is None:
         return None
     since = -math.inf if safe.first_at is None else safe.first_at
-    found = [each for each in cells if each.band > safe.band and each.at >= since]
+    found = [each for each in cells if band_of_slice(each.band) > safe.band and each.at >= since]
     return Counted(calls=sum(each.calls for each in found), clean=sum(each.clean for each in found))
 
 
 def _longest_whole(sums: _Sums) -> int | None:
     """The least that the longest prompt was that was answered whole."""
-    bands = [band for band, calls in sums.of("zt+").items() if calls > 0]
-    return band_start(max(bands)) if bands else None
+    found = [number for number, calls in sums.of("xt+").items() if calls > 0]
+    return band_start(band_of_slice(max(found))) if found else None
 
 
 def _values(counts: Mapping[int, int]) -> dict[int, int]:

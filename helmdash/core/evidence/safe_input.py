@@ -11,8 +11,7 @@ How often it is right and wrong: docs/evidence.md, measured by bench/evidence.py
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -24,12 +23,13 @@ from helmdash.core.evidence.stratified import (
     Cell,
     Fall,
     blocks_of,
+    coarser,
     fall_between,
     falls_at,
 )
-from helmdash.core.rollups.bands import band_end
+from helmdash.core.rollups.bands import band_end, band_of_slice
 
-SAFE_INPUT_VERSION: Final = "safe-input-2"
+SAFE_INPUT_VERSION: Final = "safe-input-3"
 
 # Fewer say nothing of a share: twenty calls have an interval of forty points.
 LEAST_BELOW: Final = 30
@@ -101,7 +101,8 @@ class SafeInput:
 
 
 def find_safe_input(cells: Iterable[Cell], *, is_part: bool = False) -> SafeInput:
-    """The ceiling that calls show, or why there is none. Cells may come in any order.
+    """The ceiling that calls show, or why there is none. Cells are of slices (core.rollups.bands),
+    and may come in any order.
 
     is_part: of a model's calls only some are looked at (those of one upstream, say) besides all of
     them: more is asked of what is looked at several times.
@@ -123,27 +124,36 @@ def find_safe_input(cells: Iterable[Cell], *, is_part: bool = False) -> SafeInpu
 
 
 def _find(given: Sequence[Cell], more: float) -> SafeInput:
-    totals: Counter[int] = Counter()
-    for cell in given:
-        totals[cell.band] += cell.calls
-    calls = totals.total()
-    places = _places(totals)
+    sliced = blocks_of(given)
+    blocks = coarser(sliced, band_of_slice)
+    totals = _totals(blocks)
+    calls = sum(calls for calls, _ in totals.values())
+    places = _places({band: calls for band, (calls, _) in totals.items()})
     if not places:
         missing = max(LEAST_BELOW + LEAST_ABOVE - calls, 1)
         return SafeInput(finding=Finding.TOO_FEW, calls=calls, missing=missing)
-    blocks = blocks_of(given)
     falls = falls_at(blocks, places)
     at = max(places, key=lambda place: falls[place].z)
-    finding = _judge(blocks, falls[at], at, more)
+    finding = _judge(blocks, falls[at], at, more, sliced)
     return SafeInput(
         finding=finding,
         calls=calls,
         ceiling=band_end(at) if finding is Finding.CEILING else None,
         band=at if finding is Finding.CEILING else None,
-        below=_count(given, _below(at, _NEAR)),
-        above=_count(given, _above(at, _NEAR)),
+        below=_count(totals, _below(at, _NEAR)),
+        above=_count(totals, _above(at, _NEAR)),
         fall=falls[at],
     )
+
+
+def _totals(blocks: Iterable[Block]) -> dict[int, tuple[int, int]]:
+    """The calls of each band, and the clean ones, of all blocks."""
+    found: dict[int, tuple[int, int]] = {}
+    for block in blocks:
+        for band, (calls, clean) in block.bands.items():
+            before = found.get(band, (0, 0))
+            found[band] = before[0] + calls, before[1] + clean
+    return found
 
 
 def _later_half(given: Sequence[Cell]) -> Sequence[Cell]:
@@ -157,17 +167,19 @@ def _later_half(given: Sequence[Cell]) -> Sequence[Cell]:
     return given
 
 
-def _places(totals: Counter[int]) -> list[int]:
+def _places(totals: Mapping[int, int]) -> list[int]:
     """The last bands below which, and above which, there are enough calls."""
-    found, below, calls = [], 0, totals.total()
-    for band in range(min(totals, default=0), max(totals, default=0)):
+    found, below, calls = [], 0, sum(totals.values())
+    for band in sorted(totals)[:-1]:
         below += totals[band]
         if below >= LEAST_BELOW and calls - below >= LEAST_ABOVE and totals[band]:
             found.append(band)
     return found
 
 
-def _judge(blocks: Sequence[Block], fall: Fall, at: int, more: float) -> Finding:
+def _judge(
+    blocks: Sequence[Block], fall: Fall, at: int, more: float, sliced: Sequence[Block]
+) -> Finding:
     if fall.z < _LEAST_Z * more or fall.points is None or fall.points < _LEAST_FALL:
         return Finding.NO_FALL
     if fall.blocks < _LEAST_BLOCKS or _without_worst(blocks, at).z < _LEAST_Z_WITHOUT:
@@ -178,7 +190,7 @@ def _judge(blocks: Sequence[Block], fall: Fall, at: int, more: float) -> Finding
     near = fall_between(blocks, small=_below(at, _NEAR), large=_above(at, _NEAR))
     if near.points is None or near.points < _LEAST_FALL_NEAR or near.z < _LEAST_Z_NEAR:
         return Finding.GRADUAL
-    odds = step_odds(blocks)
+    odds = step_odds(sliced)
     if odds.to_slope < _LEAST_ODDS:
         return Finding.GRADUAL
     if odds.to_mended < _LEAST_ODDS_MENDED or not _is_so_lately(blocks, at):
@@ -219,6 +231,6 @@ def _above(band: int, most: int = _TOP) -> range:
     return range(band + 1, band + 1 + most)
 
 
-def _count(cells: Iterable[Cell], bands: range) -> tuple[int, int]:
-    inside = [cell for cell in cells if cell.band in bands]
-    return sum(cell.calls for cell in inside), sum(cell.clean for cell in inside)
+def _count(totals: Mapping[int, tuple[int, int]], bands: range) -> tuple[int, int]:
+    inside = [told for band, told in totals.items() if band in bands]
+    return sum(calls for calls, _ in inside), sum(clean for _, clean in inside)

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from helmdash.core.evidence.stratified import Block
+from helmdash.core.rollups.bands import SLICES
 
 # Shares are tried in steps of 2.5 points: what 300 calls tell apart is coarser.
 _GRID: Final = 40
@@ -32,13 +33,13 @@ _LEVELS: Final = range(1, _GRID, 2)
 _LEAST_STEP: Final = 16
 # By a power of two: up to 14 points are a slope, which no ceiling helps.
 _SLOPES: Final = tuple(each / 100 for each in range(0, 15, 2))
-# Where a slope passes through the middle of the bands, also where it is cut off there.
+# Where a slope passes through the middle of the slices, also where it is cut off there.
 _MIDDLES: Final = range(-_GRID, 2 * _GRID + 1, 2)
 # Shares of the calls after which a step begins, or ends.
 _ONSETS: Final = (0.0, 0.125, 0.25, 0.375, 0.5)
 _ENDS: Final = (0.25, 0.375, 0.5, 0.625, 0.75)
 
-# The calls of each band, and the clean ones.
+# The calls of each slice (core.rollups.bands), and the clean ones.
 _Bands = Mapping[int, tuple[int, int]]
 # The log likelihood of calls at each share of the grid.
 _Row = list[float]
@@ -53,9 +54,9 @@ class StepOdds(NamedTuple):
 
 
 def step_odds(blocks: Iterable[Block]) -> StepOdds:
-    """How a step compares with a slope, and with a step that was mended.
+    """How a step compares with a slope, and with a step that was mended. blocks: of slices.
 
-    Some 15,000 sums of a dozen terms: 20 ms, so it is asked last.
+    Some 100,000 sums: 20 ms, so it is asked last.
     """
     ordered = sorted(blocks, key=lambda block: block.first_at)
     step = _mean([_stepped(*_split(ordered, onset)[::-1]) for onset in _ONSETS])
@@ -90,24 +91,19 @@ def _row(calls: int, clean: int) -> _Row:
 
 
 def _stepped(during: Sequence[Block], otherwise: Sequence[Block]) -> float:
-    """A step in some of the blocks, in the others one share whatever the size.
-
-    The size may lie between two bands or in the middle of one.
-    """
+    """A step between two slices in some of the blocks, in the others one share of all sizes."""
     rows = [_row(*counts) for counts in _bands(during).values()]
-    # What the bands up to each one tell together.
+    # What the slices up to each one tell together.
     sums = [[0.0] * _GRID]
     for row in rows:
         sums.append([one + other for one, other in zip(sums[-1], row, strict=True)])
     found = []
     for place in range(1, len(rows)):
-        below, inside = sums[place], rows[place]
+        below = sums[place]
         above = [all_ - each for all_, each in zip(sums[-1], below, strict=True)]
-        beyond = [all_ - each for all_, each in zip(above, inside, strict=True)]
         for high in _LEVELS:
             for low in range(_LEVELS[0], high - _LEAST_STEP + 1, 2):
                 found.append(below[high] + above[low])
-                found.append(below[high] + inside[(high + low) // 2] + beyond[low])
     if not found:
         return -math.inf
     rest = [counts for block in otherwise for counts in block.bands.values()]
@@ -116,17 +112,16 @@ def _stepped(during: Sequence[Block], otherwise: Sequence[Block]) -> float:
 
 
 def _sloped(bands: _Bands) -> float:
-    rows = {band: _row(*counts) for band, counts in bands.items()}
+    rows = {each: _row(*counts) for each, counts in bands.items()}
     middle = (min(bands) + max(bands)) / 2
     found = []
     for slope in _SLOPES:
-        # Two bands make a power of two.
-        fall = {band: slope * (band - middle) / 2 * _GRID for band in bands}
+        fall = {each: slope * (each - middle) / SLICES * _GRID for each in bands}
         for level in _MIDDLES:
             found.append(
                 sum(
-                    row[min(max(int(level - fall[band]), 0), _GRID - 1)]
-                    for band, row in rows.items()
+                    row[min(max(int(level - fall[each]), 0), _GRID - 1)]
+                    for each, row in rows.items()
                 )
             )
     return _mean(found)

@@ -11,11 +11,11 @@ never more than about one standard error.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 # Calls of a block at least, where there are as many. With fewer, pairs to compare are lost; with
 # more, blocks reach over the ends of an outage. Of 6, 8, 10 and 12 this mistook least.
@@ -24,8 +24,7 @@ BLOCK_CALLS: Final = 6
 _MOST_BLOCKS: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """Calls of one kind in one stretch of time and one band.
 
     stratum: what else may decide how well calls go. at: the number of the stretch of time. clean:
@@ -96,6 +95,18 @@ def blocks_of(cells: Iterable[Cell]) -> tuple[Block, ...]:
     least = max(BLOCK_CALLS, sum(cell.calls for cell in ordered) // _MOST_BLOCKS)
     for _, of_stratum in groupby(ordered, key=attrgetter("stratum")):
         found.extend(_blocks(of_stratum, least))
+    return tuple(found)
+
+
+def coarser(blocks: Iterable[Block], band_of: Callable[[int], int]) -> tuple[Block, ...]:
+    """The same blocks by wider bands. band_of: the wider one that a band is a part of."""
+    found = []
+    for block in blocks:
+        bands: dict[int, tuple[int, int]] = {}
+        for band, (calls, clean) in block.bands.items():
+            before = bands.get(band_of(band), (0, 0))
+            bands[band_of(band)] = before[0] + calls, before[1] + clean
+        found.append(replace(block, bands=bands))
     return tuple(found)
 
 

@@ -2,12 +2,13 @@
 variant (core.evidence).
 
     n                    calls                      j, j+       that tell of the size, clean
-    zt:<band>, zt+:      by tokens reported         zb:, zb+:   by bytes sent; + is the clean ones
+    xt:<slice>, xt+:     by tokens reported         xb:, xb+:   by bytes sent; + is the clean ones
     w:<tokens>           of suspected cuts, the count       r:<bucket>  bytes per token
     y:<bucket>, yl:      replies that ended, or met their limit, by their tokens; yr:, ylr: those
                          with reasoning
     s, s+, sj, sj+       structured replies, clean; those asked for in JSON mode
-    g:<band>, g+:        structured calls by the bytes of their catalog, where one was fitted
+    xg:<slice>, xg+:     structured calls by the bytes of their catalog, where one was fitted
+    zt:<band>, zb:, g:   the same three by bands, of rollups from before there were slices
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from helmdash.core.budgets.health import HealthReason
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.outcomes import CallOutcome, outcome_of
-from helmdash.core.rollups.bands import size_band
+from helmdash.core.rollups.bands import size_slice
 from helmdash.core.rollups.buckets import bucket_of
 from helmdash.core.rollups.facts import CallFacts, grouped_variant, key_of
 
@@ -51,13 +52,13 @@ REPLY_HEADS: Final = ("y", "yl", "yr", "ylr")
 class EvidenceKind(StrEnum):
     """Which of the words below a figure is learned from; queries.evidence_terms finds the calls."""
 
-    INPUT_TOKENS = "input_tokens"  # zt
-    INPUT_BYTES = "input_bytes"  # zb
+    INPUT_TOKENS = "input_tokens"  # xt
+    INPUT_BYTES = "input_bytes"  # xb
     WINDOW = "window"  # w
     OUTPUT = "output"  # y, yl, yr, ylr
     ESTIMATOR = "estimator"  # r
     STRUCTURED = "structured"  # s
-    CATALOG = "catalog"  # g
+    CATALOG = "catalog"  # xg
 
 
 def key_of_evidence(facts: CallFacts) -> tuple[str, ...]:
@@ -80,9 +81,9 @@ def evidence_words(facts: CallFacts) -> Iterator[str]:
     if facts.purpose not in SUMMED and not _says_nothing(facts):
         yield from _counted("j", None, is_clean)
         if facts.prompt_tokens is not None and is_whole:
-            yield from _counted("zt", size_band(facts.prompt_tokens), is_clean)
+            yield from _counted("xt", size_slice(facts.prompt_tokens), is_clean)
         if facts.sent_bytes is not None:
-            yield from _counted("zb", size_band(facts.sent_bytes), is_clean)
+            yield from _counted("xb", size_slice(facts.sent_bytes), is_clean)
         if facts.purpose in STRUCTURED and outcome is not CallOutcome.FAILED:
             yield from _of_structured(facts, is_clean)
     if not is_whole and facts.prompt_tokens is not None:
@@ -109,11 +110,11 @@ def _of_structured(facts: CallFacts, is_clean: bool) -> Iterator[str]:
     if (facts.response_format or "").strip().lower().startswith("json"):
         yield from _counted("sj", None, is_clean)
     if facts.trim_after_bytes is not None:
-        yield from _counted("g", size_band(facts.trim_after_bytes), is_clean)
+        yield from _counted("xg", size_slice(facts.trim_after_bytes), is_clean)
 
 
-def _counted(head: str, band: int | None, is_clean: bool) -> Iterator[str]:
-    rest = "" if band is None else f":{band}"
+def _counted(head: str, number: int | None, is_clean: bool) -> Iterator[str]:
+    rest = "" if number is None else f":{number}"
     yield f"{head}{rest}"
     if is_clean:
         yield f"{head}+{rest}"

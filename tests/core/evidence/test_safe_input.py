@@ -6,9 +6,18 @@ from random import Random
 
 import pytest
 
+from helmdash.core.evidence.learning import Told, learn
 from helmdash.core.evidence.safe_input import Finding, find_safe_input
 from helmdash.core.evidence.stratified import Cell, blocks_of, fall_between, falls_at
-from helmdash.core.rollups.bands import band_end, band_start, size_band
+from helmdash.core.rollups.bands import (
+    band_end,
+    band_of_slice,
+    band_start,
+    middle_slice,
+    size_band,
+    size_slice,
+)
+from tests.builders import make_budget
 from tests.support import fleets
 
 # Few, for this runs with every change; `make bench ARGS=evidence` draws hundreds.
@@ -83,7 +92,7 @@ def test_what_is_found_is_nearly_always_the_truth(kind: fleets.Kind) -> None:
     ],
 )
 def test_who_finds_no_ceiling_says_why(cells: list[Cell], finding: Finding, missing: int) -> None:
-    found = find_safe_input(cells)
+    found = find_safe_input(cell._replace(band=middle_slice(cell.band)) for cell in cells)
 
     assert (found.finding, found.missing) == (finding, missing)
     assert (found.ceiling is not None) is (finding is Finding.CEILING)
@@ -95,13 +104,17 @@ def test_bands_follow_each_other_without_a_gap() -> None:
     ]  # fmt: skip
     for band in (2, 9, 20, 33, 64):
         assert size_band(band_start(band)) == size_band(band_end(band)) == band
+        assert band_of_slice(middle_slice(band)) == band
+    for size in (0, 1, 3, 5, 7, 8, 9, 4095, 4096, 6143, 6144, 10**12):
+        assert band_of_slice(size_slice(size)) == size_band(size)
+    assert [size_slice(size) for size in (8, 9, 15, 16, 18)] == [24, 25, 31, 32, 33]
 
 
 def test_one_walk_gives_the_falls_of_every_place() -> None:
     blocks = blocks_of(fleets.cells_of(fleets.talking_cliff(Random("walk"), 300).calls))
 
-    for place, fall in falls_at(blocks, range(10, 36)).items():
-        assert fall == fall_between(blocks, small=range(place + 1), large=range(place + 1, 64))
+    for place, fall in falls_at(blocks, range(60, 140)).items():
+        assert fall == fall_between(blocks, small=range(place + 1), large=range(place + 1, 256))
 
 
 def test_an_outage_while_large_prompts_are_sent_is_no_fall() -> None:
@@ -111,3 +124,20 @@ def test_an_outage_while_large_prompts_are_sent_is_no_fall() -> None:
     fall = fall_between(blocks_of([*before, *during]), small=range(21), large=range(21, 30))
 
     assert fall.points is None
+
+
+def test_rollups_by_bands_and_by_slices_tell_it_together() -> None:
+    """What was counted before there were slices stays in rollups as it was."""
+    told = []
+    for at in range(40):
+        kind, of = ("zt", size_band) if at < 20 else ("xt", size_slice)
+        counts = {"n": 10, "j": 10, "j+": 6}
+        counts |= {f"{kind}:{of(5_000)}": 5, f"{kind}+:{of(5_000)}": 5}
+        counts |= {f"{kind}:{of(7_000)}": 5, f"{kind}+:{of(7_000)}": 1}
+        told.append(Told(at, "", "", "chat", "", counts))
+
+    (found,) = learn(model_key="m", told=told, budget=make_budget(), since=None, until=None)
+
+    assert (found.input.calls, found.input.ceiling) == (400, 6_143)
+    assert found.above is not None
+    assert (found.above.calls, found.above.clean) == (200, 40)
