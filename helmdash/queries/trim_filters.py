@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from helmdash.core.text.query_terms import Field, Kind, Term
 from helmdash.queries.budgets import budgets
 from helmdash.queries.term_tables import matches_any, same
-from helmdash.records.fit_facts import STEPS, steps_of
+from helmdash.records.fit_facts import STEPS, read_steps, steps_of
 from helmdash.records.models import Fit
 
 
@@ -125,12 +125,13 @@ _TEXTS: Final[Mapping[str, Callable[[FitFacts], tuple[str, ...]]]] = {
 
 def facts(row: tuple[Any, ...]) -> FitFacts:
     """The values of FACT_COLUMNS."""
-    return FitFacts._make((*row[:-1], tuple(steps_of(row[-1])) if row[-1] else ()))
+    return FitFacts._make((*row[:-1], read_steps(row[-1])))
 
 
 def facts_of_row(row: Fit) -> FitFacts:
     """The same of a whole row."""
-    return facts((*(getattr(row, str(name)) for name in FACT_COLUMNS[:-1]), row.trim.get("steps")))
+    plain = (getattr(row, str(name)) for name in FACT_COLUMNS[:-1])
+    return FitFacts._make((*plain, tuple(steps_of(row.trim.get("steps")))))
 
 
 def matcher(project_id: int, filters: TrimFilters) -> Test:
