@@ -17,7 +17,14 @@ REDACTION_VERSION = "redaction-2"  # 1, never stored: without own patterns
 # Order matters: the specific shapes first, the general ones after them.
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [^-]*-----)?")),
-    ("token", re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*")),
+    (
+        "token",
+        # Looked for once in a run of such characters: from every `eyJ` of a long run without a dot
+        # the whole rest would be read, minutes for a hostile megabyte, while no other thread runs.
+        re.compile(
+            r"(?<![\w-])(?=[\w-]{11,}+\.[\w-]{8,}+\.)(?P<before>[\w-]*?)\beyJ[\w-]{8,}+\.[\w-]++\.[\w-]*+"
+        ),
+    ),
     ("key", re.compile(r"\b(?:sk|pk|rk|hd|ghp|gho|ghs|xox[abp]|glpat)[-_][\w-]{12,}")),
     ("key", re.compile(r"\b(?:AKIA|ASIA|AIza)[\w-]{12,}")),
     ("token", re.compile(r"(?i)\bbearer\s+[\w.~+/-]{8,}=*")),
@@ -88,7 +95,8 @@ def redact_text(text: str) -> str:
     if not text:
         return text
     for what, pattern in _PATTERNS:
-        text = pattern.sub(f"[{what}]", text)
+        before = r"\g<before>" if "before" in pattern.groupindex else ""
+        text = pattern.sub(f"{before}[{what}]", text)
     return text
 
 

@@ -16,7 +16,7 @@ from helmdash.core.text.own_patterns import (
     compile_pattern,
     pattern_problems,
 )
-from helmdash.core.text.redaction import NOT_CHECKED, OWN_MASK, Masker
+from helmdash.core.text.redaction import NOT_CHECKED, OWN_MASK, Masker, redact_text
 
 TAKEN = [
     (r"EMP-\d+", "see EMP-00123.", "see [masked]."),
@@ -165,6 +165,23 @@ def test_long_prose_is_fast() -> None:
     assert masked.count(OWN_MASK) == 20_000
     assert NOT_CHECKED not in masked
     assert time.thread_time() - began < 5
+
+
+@pytest.mark.parametrize("piece", ["-eyJ", "-eyJaaaaaaaa"])
+def test_what_looks_like_many_tokens_is_fast(piece: str) -> None:
+    began = time.thread_time()
+    redact_text(piece * (50_000 // len(piece)))
+    # Some milliseconds; 0.5 and 2.3 s where each of them reads the rest of the text.
+    assert time.thread_time() - began < 0.2
+
+
+def test_a_token_is_masked_wherever_it_begins_in_a_word() -> None:
+    token = "eyJhbGciOiJI.eyJzdWIiOi-1.c2ln-_"
+    assert (
+        redact_text(f"{token} id-{token}, éa-eyJ-{token}.x") == "[token] id-[token], éa-[token].x"
+    )
+    for none in ("eyJhbGc.eyJzdWIiOi.c", "eyJhbGciOiJI.eyJz.c", "a_eyJhbGciOiJI.eyJzdWIiOi.c"):
+        assert redact_text(none) == none
 
 
 def test_values_keep_their_shape() -> None:
