@@ -39,6 +39,7 @@ PAGES = [
     "/trims/",
     "/budgets/",
     "/budgets/?model=openrouter/meta-llama/llama-3.3-70b-instruct:free",
+    "/budgets/preflight/",
     "/catalog/",
     "/try/fit/",
     "/try/plan/",
@@ -57,6 +58,8 @@ PAGES = [
     "/find/?q=t",
     "/query/calls/?level=critical",
 ]
+# Pages that belong to no entry of the side bar.
+APART = ("/help/", "/find/", "/query/")
 LIVE = ["/", "/conversations/", "/conversations/talk/", "/calls/"]
 FRAGMENTS = [
     *LIVE,
@@ -80,6 +83,9 @@ def test_every_page_reads_whole_and_clean(owner: Client, filled: str) -> None:
         html = response.content.decode()
         assert (path, response.status_code, faults(html)) == (path, 200, [])
         assert (path, html.count("<h1")) == (path, 1)
+        side_bar = html[html.index('<ul class="nav">') :].partition("</ul>")[0]
+        is_marked = 'aria-current="page"' in side_bar
+        assert (path, is_marked) == (path, not path.startswith(APART))
         assert "HX-Request" in response["Vary"]
 
 
