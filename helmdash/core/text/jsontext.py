@@ -62,8 +62,8 @@ _ESCAPE = re.compile(
     re.DOTALL,
 )
 # The word after the fence names the language; it may stand on the line of the JSON itself.
-_FENCE = re.compile(r"(?:`{3,}|~{3,})(?:[ \t]*[\w.+-]*[ \t]*(?:\r?\n|(?=[{\[])))?")
-_FENCE_END = re.compile(r"(?:`{3,}|~{3,})\s*\Z")
+_FENCE = re.compile(r"(?:`{3,}|~{3,})(?:[ \t]*+[\w.+-]*+[ \t]*+(?:\r?\n|(?=[{\[])))?")
+_FENCE_ENDS = ("```", "~~~")
 
 
 def read_json(text: str) -> object:
@@ -124,7 +124,9 @@ def unfence(text: str) -> str:
     fence = _FENCE.match(body)
     if fence is None:
         return body
-    return _FENCE_END.sub("", body[fence.end() :].rstrip()).strip()
+    inside = body[fence.end() :].rstrip()
+    # Not a search: from each of many signs in the middle it would read on to the last.
+    return (inside.rstrip(inside[-1]) if inside.endswith(_FENCE_ENDS) else inside).strip()
 
 
 def replace_lone_surrogates(text: str) -> str:
