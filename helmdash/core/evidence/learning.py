@@ -52,22 +52,32 @@ class _Sums:
     """All counts of some calls, by head and the number behind it; those without one by head.
 
     words: those that tell sizes, as `told` has them, each with its head, its slice and the word of
-    the clean ones.
+    the clean ones. parts: what these are the sums of, where they are not of `told` itself. made:
+    cells by head, as far as they were asked for.
     """
 
-    told: Sequence[Told]
+    told: Sequence[Told] = ()
+    parts: Sequence[_Sums] = ()
     plain: Counter[str] = field(default_factory=Counter)
     by_head: dict[str, Counter[int]] = field(default_factory=dict)
     words: dict[str, tuple[str, int, str]] = field(default_factory=dict)
+    made: dict[str, list[Cell]] = field(default_factory=dict)
 
     def of(self, head: str) -> Counter[int]:
         return self.by_head.get(head, Counter())
 
     def cells(self, head: str) -> list[Cell]:
-        """Those of one kind of size (xt, xb, xg), by slices."""
+        """Those of one kind of size (xt, xb, xg), by slices. Made once: a million calls have some
+        hundred thousand."""
+        if self.parts:
+            return [cell for part in self.parts for cell in part.cells(head)]
+        if head not in self.made:
+            self.made[head] = list(self._cells(head))
+        return self.made[head]
+
+    def _cells(self, head: str) -> Iterator[Cell]:
         words = {word: told[1:] for word, told in self.words.items() if told[0] == head}
-        found = []
-        for each in self.told:
+        for each in self.told if words else ():
             stratum = (each.upstream, each.version, each.purpose, each.variant)
             counts = each.counts
             for word in words.keys() & counts.keys():
@@ -75,8 +85,7 @@ class _Sums:
                 if calls > 0:
                     number, clean = words[word]
                     good = min(max(counts.get(clean, 0), 0), calls)
-                    found.append(Cell(stratum, each.at, number, calls, good))
-        return found
+                    yield Cell(stratum, each.at, number, calls, good)
 
 
 def learn(
@@ -96,7 +105,7 @@ def learn(
     for each in told:
         of_upstream.setdefault(each.upstream, []).append(each)
     sums = {upstream: _sums(some) for upstream, some in of_upstream.items()}
-    scopes = [("", told, _added(told, sums.values()))]
+    scopes = [("", told, _added(tuple(sums.values())))]
     for upstream in sorted(filter(None, sums)) if len(sums) > 1 else ():
         if sums[upstream].plain["n"] >= _LEAST_OF_PART:
             scopes.append((upstream, of_upstream[upstream], sums[upstream]))
@@ -180,13 +189,12 @@ def _split(word: str) -> _Split:
     return head, number, clean if head in _SIZED else ""
 
 
-def _added(told: Sequence[Told], sums: Iterable[_Sums]) -> _Sums:
-    found = _Sums(told)
-    for each in sums:
+def _added(parts: Sequence[_Sums]) -> _Sums:
+    found = _Sums(parts=parts)
+    for each in parts:
         found.plain.update(each.plain)
         for head, counts in each.by_head.items():
             found.by_head.setdefault(head, Counter()).update(counts)
-        found.words |= each.words
     return found
 
 
