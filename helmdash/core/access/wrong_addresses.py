@@ -54,6 +54,9 @@ _OPENAI = {
     "chat/completions": "/v1/chat/completions",
     "embeddings": "/v1/embeddings",
     "models": "/v1/models",
+    "responses": "/v1/responses",
+    "responses/compact": "/v1/responses/compact",
+    "responses/input_tokens": "/v1/responses/input_tokens",
 }
 # What people write below our address where `/api/v1` is missing.
 _OWN_WORDS = tuple(
@@ -110,6 +113,9 @@ def dialect_of(path: str, headers: Mapping[bytes, bytes]) -> Dialect:
     """The format that the sender of a request most likely reads."""
     segments = [segment for segment in path.lower().split("/") if segment]
     words = frozenset(segments)
+    # Gemini's own address for OpenAI's SDKs.
+    if segments[:2] == ["v1beta", "openai"]:
+        return Dialect.OPENAI
     if _GEMINI_VERB.search(path) or words & _GEMINI_VERSIONS or b"x-goog-api-key" in headers:
         return Dialect.GEMINI
     if words & {"messages", "anthropic"} or b"anthropic-version" in headers:
