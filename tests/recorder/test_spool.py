@@ -253,6 +253,8 @@ def test_what_cannot_be_read_or_removed_stays_and_stops_nobody(
     # As a failing disk does: neither opened for reading nor removed, by root either.
     unreadable = directory / "host-1-now-999999.ndjson"
     unreadable.mkdir()
+    # Nor a pipe, which would be waited at.
+    os.mkfifo(directory / "host-1-now-999998.ndjson")
 
     orphaned = after_a_kill(spool, directory)
     assert ids(orphaned) == ["call-0"]

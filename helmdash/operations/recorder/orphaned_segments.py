@@ -124,6 +124,9 @@ class OrphanedSegments:
     def _raw_lines(self) -> Iterator[bytes]:
         for path in self.segments:
             try:
+                # To open a pipe of that name waits for whoever writes into it, for ever.
+                if not path.is_file():
+                    raise OSError(f"{path.name} is not an ordinary file")
                 with path.open("rb") as file:
                     for line in file:
                         # What was reserved and not written is zeros; what is done is blank.
