@@ -7,6 +7,7 @@ the same way. `--traceback` shows where.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ _WITHOUT_DATABASE = frozenset(
 )  # fmt: skip
 # Bring the tables here, or put them there.
 _BRINGS_TABLES = frozenset({"up", "migrate", "restore", "showmigrations", "sqlmigrate", "dbshell"})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def run(argv: Sequence[str]) -> int:
@@ -89,6 +91,10 @@ def told(error: BaseException) -> str | None:
         case OSError() if _is_below(error, str(env.data_dir)):
             problem = places.directory_problem(error)
             return f"HELMDASH_DATA_DIR={env.data_dir}: {error.filename}: {problem}"
+        case OSError() if error.filename is None and error.errno in _FULL:
+            # Of a file that is open already Python does not say which it is.
+            problem = places.directory_problem(error)
+            return f"HELMDASH_DATA_DIR={env.data_dir}, or where else was written to: {problem}"
         case _:
             return None
 

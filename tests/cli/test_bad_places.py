@@ -271,6 +271,7 @@ def test_a_spelling_mistake_is_told_and_stops_nobody(
         (OperationalError("database or disk is full"), "the disk is full"),
         (DatabaseError("database disk image is malformed"), "is damaged"),
         (OSError(28, "No space left on device", "{data}/static/x.css"), "the disk is full"),
+        (OSError(28, "No space left on device"), "the disk is full"),
         (OSError(30, "Read-only file system", "{data}/spool/x"), "is read-only"),
         (BadSetting("PORT=0: no"), "PORT=0"),
         (OSError(2, "No such file or directory", "/elsewhere"), None),
