@@ -13,8 +13,10 @@ from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.calls.capture import Status
 from helmdash.core.calls.lanes import Lane, lane_of
 from helmdash.core.conversations.clients import Client
+from helmdash.core.conversations.fingerprints import ChatTraces
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.directory import KeyContext
+from helmdash.gateway.message_digest import traces_of
 from helmdash.gateway.options import RequestOptions
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.remediation_state import RemediationState
@@ -71,6 +73,15 @@ class Exchange:
     collector: Collector | None = None  # of a stream
     reply: Reply | None = None  # of a whole reply
     is_settled: bool = False
+    _traces: ChatTraces | None = field(default=None, init=False, repr=False)
+
+    @property
+    def traces(self) -> ChatTraces:
+        """What the request leaves to be known by; read when it is first asked for."""
+        assert self.request is not None
+        if self._traces is None:
+            self._traces = traces_of(self.request)
+        return self._traces
 
     @property
     def told_purpose(self) -> str:

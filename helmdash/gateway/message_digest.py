@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from helmdash.core.conversations.fingerprints import ChainLinks, ChatTurn, links_of
+from helmdash.core.conversations.fingerprints import ChainLinks, ChatTraces, ChatTurn
 from helmdash.core.conversations.kept_replies import reply_fingerprint
 from helmdash.providers.wire import (
     ChatRequest,
@@ -35,6 +35,11 @@ def turns_of(messages: Iterable[Message]) -> list[ChatTurn]:
     ]
 
 
+def traces_of(request: ChatRequest) -> ChatTraces:
+    """What the request leaves to be known by."""
+    return ChatTraces(turns_of(request.messages))
+
+
 def reply_turn(reply: Reply) -> ChatTurn | None:
     """The reply as the rule sees it; None when there was none."""
     text = _turn_text(reply.parts)
@@ -42,14 +47,14 @@ def reply_turn(reply: Reply) -> ChatTurn | None:
 
 
 def call_links(
-    request: ChatRequest, reply: Reply, *, is_retry: bool, kept_id: str | None
+    request: ChatRequest, traces: ChatTraces, reply: Reply, *, is_retry: bool, kept_id: str | None
 ) -> ChainLinks:
     """The traces of a call that has ended, by which the next one finds its conversation.
 
-    kept_id: the id of the reply, where its provider keeps it; None: it does not.
+    traces: those of the request. kept_id: the id of the reply, where its provider keeps it; None:
+    it does not.
     """
-    turns, answer = turns_of(request.messages), reply_turn(reply)
-    links = links_of(turns, reply=answer, is_retry=is_retry)
+    links = traces.links(reply=reply_turn(reply), is_retry=is_retry)
     if request.stream:
         links = replace(links, is_stream=True)
     if kept_id is None and request.continues is None:

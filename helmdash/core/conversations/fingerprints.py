@@ -111,33 +111,48 @@ class ChainLinks:
         return (*filter(None, older), *self.runs, *self.sentences)
 
 
-def links_of(turns: Sequence[ChatTurn], *, reply: ChatTurn | None, is_retry: bool) -> ChainLinks:
-    """The traces of a request (`turns`, in order) and of what came back.
+class ChatTraces:
+    """The turns of a request, read once: its traces are asked for before the call, and with what
+    came back after it. Costs one hash over the whole request; never raises."""
 
-    `reply` None: nothing came back. `is_retry`: the client's library says that it tries again.
-    Costs one hash over the whole request; never raises.
-    """
-    said = [_said(role, turn.text) for turn in turns if (role := turn.role.lower()) not in _SYSTEM]
-    asked = len(said)
-    while asked and said[asked - 1].is_assistant:
-        asked -= 1  # the beginning of a reply, put into the model's mouth
-    if not asked:
-        return ChainLinks()
-    answer = None if reply is None else _said("assistant", reply.text)
-    chain = _Chain(said, asked)
-    return ChainLinks(
-        head=chain.head,
-        reply=chain.with_reply("".join(turn.text for turn in said[asked:]), answer),
-        run=_newest_run(said, answer) if answer and len(said) == asked else "",
-        summary=_summary_fingerprint(turns, said[asked - 1], answer)
-        if answer and asked > 1
-        else "",
-        is_retry=is_retry,
-        prefixes=tuple(reversed(chain.prefixes)),
-        replies=tuple(reversed(chain.replies)),
-        runs=tuple(_runs(said[:asked])),
-        sentences=tuple(_early_sentences(turns, len(said))),
-    )
+    def __init__(self, turns: Sequence[ChatTurn]) -> None:
+        self._turns = turns
+        self._said = [
+            _said(role, turn.text) for turn in turns if (role := turn.role.lower()) not in _SYSTEM
+        ]
+        asked = len(self._said)
+        while asked and self._said[asked - 1].is_assistant:
+            asked -= 1  # the beginning of a reply, put into the model's mouth
+        self._asked = asked
+        self._chain = _Chain(self._said, asked)
+        self._runs = tuple(_runs(self._said[:asked]))
+        self._sentences = tuple(_early_sentences(turns, len(self._said)))
+
+    def links(self, *, reply: ChatTurn | None, is_retry: bool) -> ChainLinks:
+        """The traces with what came back; None: nothing did. `is_retry`: the client's library says
+        that it tries again."""
+        said, asked, chain = self._said, self._asked, self._chain
+        if not asked:
+            return ChainLinks()
+        answer = None if reply is None else _said("assistant", reply.text)
+        return ChainLinks(
+            head=chain.head,
+            reply=chain.with_reply("".join(turn.text for turn in said[asked:]), answer),
+            run=_newest_run(said, answer) if answer and len(said) == asked else "",
+            summary=_summary_fingerprint(self._turns, said[asked - 1], answer)
+            if answer and asked > 1
+            else "",
+            is_retry=is_retry,
+            prefixes=tuple(reversed(chain.prefixes)),
+            replies=tuple(reversed(chain.replies)),
+            runs=self._runs,
+            sentences=self._sentences,
+        )
+
+
+def links_of(turns: Sequence[ChatTurn], *, reply: ChatTurn | None, is_retry: bool) -> ChainLinks:
+    """The traces of a request (`turns`, in order) and of what came back, as ChatTraces has them."""
+    return ChatTraces(turns).links(reply=reply, is_retry=is_retry)
 
 
 def fingerprints_of(links: ChainLinks, generation: int) -> tuple[str, ...]:

@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from helmdash.core.calls.capture import Capture
-from helmdash.core.conversations import fingerprints
 from helmdash.core.conversations.fingerprints import ChainLinks
 from helmdash.core.conversations.repeated_streams import StreamRequest, mark_of
-from helmdash.gateway import message_digest
 from helmdash.gateway.exchange import Exchange
 from helmdash.operations.recording.inference import find_conversation
 
 
-def links_of(exchange: Exchange) -> fingerprints.ChainLinks:
+def links_of(exchange: Exchange) -> ChainLinks:
     """The traces of the request, by which its conversation is known."""
-    assert exchange.request is not None
-    return fingerprints.links_of(
-        message_digest.turns_of(exchange.request.messages),
-        reply=None,
-        is_retry=exchange.options.is_retry,
-    )
+    return exchange.traces.links(reply=None, is_retry=exchange.options.is_retry)
 
 
 def stream_of(exchange: Exchange, links: ChainLinks | None) -> StreamRequest | None:

@@ -37,7 +37,11 @@ def capture_of(exchange: Exchange) -> Capture:
     links = None
     if exchange.request is not None:
         links = call_links(
-            exchange.request, reply, is_retry=exchange.options.is_retry, kept_id=kept_id
+            exchange.request,
+            exchange.traces,
+            reply,
+            is_retry=exchange.options.is_retry,
+            kept_id=kept_id,
         )
     return Capture(
         id=exchange.call_id,
