@@ -7,10 +7,12 @@ upstream.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
-from helmdash.core.upstreams.endpoints import Endpoint, WireFormat
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind, WireFormat
+from helmdash.gateway import kept_objects
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.refusals import Refusal, not_kept
 from helmdash.gateway.reply_keepers import ReplyKeepers
@@ -27,17 +29,13 @@ async def check_kept_ids(exchange: Exchange, parsed: dict[str, Any], keepers: Re
     endpoint, wire = exchange.endpoint, exchange.route.client.wire
     if endpoint is None or not endpoint.is_shared:
         return
-    if wire is not WireFormat.RESPONSES:
-        file = _file_in_messages(parsed)
-        if file is not None and not await keepers.is_only_project():
-            # Each vendor writes a place in its own way.
-            is_dotted = wire is WireFormat.ANTHROPIC
-            raise _nobodys(file.replace("[", ".").replace("]", "") if is_dotted else file, "file")
-        return
-    if not exchange.is_native:
+    if wire is not WireFormat.RESPONSES or not exchange.is_native:
+        named = next(_named_in(exchange, endpoint, parsed), None)
+        if named is not None and not await keepers.is_only_project():
+            raise _nobodys(*named, is_dotted=wire is WireFormat.ANTHROPIC)
         return
     names_kept = [parsed.get(name) for name in ("conversation", "previous_response_id")]
-    kept = next(_kept_by_the_account(parsed), None)
+    kept = next(kept_objects.in_responses(parsed), None)
     is_named = any(each is not None for each in names_kept) or any(_references(parsed)) or kept
     if not is_named or await keepers.is_only_project():
         return
@@ -72,7 +70,35 @@ async def _has_made(
     return await keepers.find(project_id, reply_id) == endpoint.name
 
 
-def _nobodys(where: str, what: str) -> Refusal:
+def _named_in(
+    exchange: Exchange, endpoint: Endpoint, parsed: dict[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """What a request names of its upstream's account: where, and what it is. Not for one that goes
+    to a Responses upstream as it is."""
+    wire = exchange.route.client.wire
+    if wire is not WireFormat.RESPONSES:
+        # Parts that nobody translates go to an upstream of another format as they are.
+        yield from kept_objects.in_messages(parsed)
+    if exchange.is_native and wire in _NAMED_IN:
+        yield from _NAMED_IN[wire](parsed)
+    if endpoint.kind is ProviderKind.GEMINI:
+        host = urlsplit(endpoint.base_url).hostname
+        if wire is WireFormat.GEMINI:
+            yield from kept_objects.in_gemini(parsed, host=host)
+        elif exchange.request is not None:
+            # An address of an image becomes Gemini's address of a file.
+            yield from kept_objects.in_images(exchange.request, host=host)
+
+
+_NAMED_IN: Final[Mapping[WireFormat, Callable[[dict[str, Any]], Iterator[tuple[str, str]]]]] = {
+    WireFormat.CHAT: kept_objects.in_chat,
+    WireFormat.ANTHROPIC: kept_objects.in_anthropic,
+}
+
+
+def _nobodys(where: str, what: str, *, is_dotted: bool = False) -> Refusal:
+    if is_dotted:  # each vendor writes a place in its own way
+        where = where.replace("[", ".").replace("]", "")
     return not_kept(
         f"{where}: {what.capitalize()} not found. The upstream is shared by projects, and "
         f"nobody knows whose {what} it is: send what it holds, or use an upstream with a key "
@@ -107,99 +133,3 @@ def _references(parsed: dict[str, Any]) -> Iterator[str]:
             kind = item.get("type")
             if kind == "item_reference" or (kind is None and "id" in item and "role" not in item):
                 yield f"{name}[{at}]"
-
-
-# What OpenAI's servers keep for an account, by the members that name it in a tool they run.
-_OF_TOOLS: Final = {
-    "vector_store_ids": "vector store",
-    "file_ids": "file",
-    "file_id": "file",
-    "container": "container",
-    "container_id": "container",
-    "skill_id": "skill",
-}
-# Tools that the client's program runs: what they hold is the client's own words.
-# A tuple: a hostile type may be a list, which no set can be asked for.
-_OWN_TOOLS: Final = ("function", "custom", "namespace")
-# How deep a hosted tool names things: `environment.skills[0].skill_id`.
-_DEEPEST_NAME: Final = 4
-
-
-def _kept_by_the_account(parsed: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Files, vector stores, containers and stored prompts that a request names by their ids: where,
-    and what it is. They are made where the gateway does not see it."""
-    prompt = parsed.get("prompt")
-    if prompt:
-        yield "prompt", "prompt"
-    for name in ("input", "instructions"):
-        for at, item in _objects(parsed.get(name)):
-            for member in ("content", "output"):
-                said = item.get(member)
-                # A screenshot stands alone, other parts in a list.
-                for index, part in _objects([said] if isinstance(said, dict) else said):
-                    if part.get("file_id"):
-                        yield f"{name}[{at}].{member}[{index}].file_id", "file"
-            yield from _kept_by_tools(item.get("tools"), f"{name}[{at}].tools")
-    yield from _kept_by_tools(parsed.get("tools"), "tools")
-
-
-def _kept_by_tools(tools: object, where: str) -> Iterator[tuple[str, str]]:
-    for at, tool in _objects(tools):
-        if tool.get("type") not in _OWN_TOOLS:
-            yield from _named_in(tool, f"{where}[{at}]", _DEEPEST_NAME)
-
-
-def _named_in(value: dict[str, Any], where: str, levels: int) -> Iterator[tuple[str, str]]:
-    for name, said in value.items():
-        what = _OF_TOOLS.get(name)
-        if what is not None and said and not isinstance(said, dict):
-            yield f"{where}.{name}", what
-        elif levels and isinstance(said, dict):
-            yield from _named_in(said, f"{where}.{name}", levels - 1)
-        elif levels:
-            for at, each in _objects(said):
-                yield from _named_in(each, f"{where}.{name}[{at}]", levels - 1)
-
-
-# A result of a tool holds a document, that one pages, and those are images.
-_DEEPEST_PART: Final = 3
-
-
-def _file_in_messages(parsed: dict[str, Any]) -> str | None:
-    """Where messages of the chat format, or of Anthropic's, first name a file by its id; None:
-    nowhere.
-
-    Either's parts are looked for in both: what nobody can translate is passed as it is.
-    """
-    for at, message in _objects(parsed.get("messages")):
-        found = _file_in(message.get("content"), _DEEPEST_PART)
-        if found is not None:
-            return f"messages[{at}].content{found}"
-    return None
-
-
-def _file_in(parts: object, levels: int) -> str | None:
-    for at, part in _objects(parts):
-        # Not in results of a server's own tools: those are the server's words, said to it again.
-        if part.get("type") == "container_upload" and part.get("file_id"):
-            return f"[{at}].file_id"
-        for member in ("file", "source"):
-            said = part.get(member)
-            if isinstance(said, dict) and said.get("file_id"):
-                return f"[{at}].{member}.file_id"
-        if not levels:
-            continue
-        source = part.get("source")
-        pages = source.get("content") if isinstance(source, dict) else None
-        for where, inner in (("content", part.get("content")), ("source.content", pages)):
-            found = _file_in(inner, levels - 1)
-            if found is not None:
-                return f"[{at}].{where}{found}"
-    return None
-
-
-def _objects(value: object) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects in a list, with their places; none where it is no list."""
-    for at, each in enumerate(value if isinstance(value, list) else ()):
-        if isinstance(each, dict):
-            yield at, each

@@ -28,6 +28,7 @@ NOBODYS: list[tuple[dict[str, Any], str, str]] = [
      "tools", "file_not_found"),
     ({"tools": [{"type": "code_interpreter", "container": "cntr_1"}]},
      "tools", "container_not_found"),
+    ({"input": [{"type": "image_generation_call", "id": "ig_1"}]}, "input", "image_not_found"),
 ]  # fmt: skip
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
@@ -121,6 +122,92 @@ def _saying(model: str, part: dict[str, Any]) -> dict[str, Any]:
     said = [{"type": "text", "text": "Look."}, part]
     messages = [{"role": "user", "content": "Hello?"}, {"role": role, "content": said}]
     return {"model": model, "max_tokens": 100, "messages": messages}
+
+
+_SAID = [{"role": "user", "content": "Hello?"}]
+_MADE = {"max_tokens": 100, "messages": _SAID}
+_OWN_SKILL = {"type": "custom", "skill_id": "skill_1", "version": "latest"}
+# What Anthropic keeps beside files; what it keeps for everybody.
+CONTAINERS: list[tuple[dict[str, Any], str, str]] = [
+    ({"container": "container_1"}, "container", "Container"),
+    ({"container": {"id": "container_1"}}, "container.id", "Container"),
+    ({"container": {"skills": [{"type": "anthropic", "skill_id": "pptx"}, _OWN_SKILL]}},
+     "container.skills.1.skill_id", "Skill"),
+]  # fmt: skip
+_EVERYBODYS = {"container": {"skills": [{"type": "anthropic", "skill_id": "pptx"}]}}
+
+
+def test_containers_and_skills_of_a_shared_account_are_nobodys(world: World, mark: str) -> None:
+    model = model_of("anthropic", "plain", mark)
+
+    for path in (MESSAGES, f"{MESSAGES}/count_tokens"):
+        for said, where, what in CONTAINERS:
+            answer = world.post(path, {"model": model, **_MADE, **said})
+            assert answer.status_code == 400, (path, said)
+            assert answer.json()["error"]["message"].startswith(f"{where}: {what} not found.")
+    assert world.fleet.anthropic.seen(mark) == []
+    world.post(MESSAGES, {"model": model, **_MADE, **_EVERYBODYS})
+    assert len(world.fleet.anthropic.seen(mark)) == 1
+    # It stays in its own format: no other upstream gets it.
+    other = model_of("openai", "plain", mark)
+    assert world.post(MESSAGES, {"model": other, **_MADE, **CONTAINERS[0][0]}).status_code == 200
+
+
+_GOOGLES = "https://generativelanguage.googleapis.com/v1beta/files/abc"
+
+
+def _file_part(address: str) -> dict[str, Any]:
+    return {"fileData": {"mimeType": "image/png", "fileUri": address}}
+
+
+def _part_said(part: dict[str, Any]) -> dict[str, Any]:
+    return {"contents": [{"role": "user", "parts": [{"text": "Look."}, part]}]}
+
+
+_TEXT = _part_said({"text": "Hello?"})
+_SNAKE = {"file_data": {"mime_type": "image/png", "file_uri": "files/abc"}}
+_STORES = {"fileSearchStoreNames": ["fileSearchStores/s"]}
+GEMINIS: list[tuple[dict[str, Any], str]] = [
+    (_part_said(_file_part(_GOOGLES)), "contents[0].parts[1].fileData.fileUri: File"),
+    (_part_said(_file_part("gs://bucket/object")), "contents[0].parts[1].fileData.fileUri: File"),
+    (_part_said(_SNAKE), "contents[0].parts[1].fileData.fileUri: File"),
+    (_part_said({"functionResponse": {"name": "f", "parts": [_file_part("files/abc")]}}),
+     "contents[0].parts[1].functionResponse.parts[0].fileData.fileUri: File"),
+    (_TEXT | {"systemInstruction": {"parts": [_file_part("files/abc")]}},
+     "systemInstruction.parts[0].fileData.fileUri: File"),
+    (_TEXT | {"cachedContent": "cachedContents/abc"}, "cachedContent: Cached content"),
+    (_TEXT | {"cached_content": "cachedContents/abc"}, "cachedContent: Cached content"),
+    (_TEXT | {"tools": [{"fileSearch": _STORES}]}, "tools[0].fileSearch: File search store"),
+]  # fmt: skip
+
+
+def test_what_gemini_keeps_for_a_shared_account_is_nobodys(world: World, mark: str) -> None:
+    path = f"/v1beta/models/{model_of('gemini', 'plain', mark)}"
+
+    for said, words in GEMINIS:
+        for verb in ("generateContent", "streamGenerateContent?alt=sse", "countTokens"):
+            answer = world.post(f"{path}:{verb}", said)
+            assert answer.status_code == 400, (verb, said)
+            assert answer.json()["error"]["message"].startswith(f"{words} not found.")
+        counted = world.post(f"{path}:countTokens", {"generateContentRequest": said})
+        assert counted.json()["error"]["message"].startswith("generateContentRequest.")
+    # An address of an image in another format would become such a file.
+    url = {"type": "image_url", "image_url": {"url": _GOOGLES}}
+    shown = {"type": "input_image", "image_url": _GOOGLES}
+    source = {"type": "image", "source": {"type": "url", "url": _GOOGLES}}
+    model = model_of("gemini", "plain", mark)
+    for other, body in (
+        (CHAT, {"messages": [{"role": "user", "content": [url]}]}),
+        (MESSAGES, {"max_tokens": 9, "messages": [{"role": "user", "content": [source]}]}),
+        (PATHS[0], {"input": [{"role": "user", "content": [shown]}]}),
+    ):
+        answer = world.post(other, {"model": model, **body})
+        assert answer.status_code == 400, (other, answer.text)
+        assert "File not found" in answer.json()["error"]["message"]
+    assert world.fleet.gemini.seen(mark) == []
+    # What everybody may read.
+    public = _part_said(_file_part("https://www.youtube.com/watch?v=abc"))
+    assert world.post(f"{path}:generateContent", public).status_code == 200
 
 
 def test_files_of_a_shared_account_are_taken_in_no_format(world: World, mark: str) -> None:
