@@ -20,7 +20,7 @@ from helmdash.gateway.request import GatewayRequest
 from helmdash.gateway.responder import Responder, passed_headers
 from helmdash.operations.recording.later_replies import LaterReply
 from helmdash.providers.errors import BadRequest
-from helmdash.providers.openai_responses.kept import ended_reply, kept_request
+from helmdash.providers.openai_responses.kept import EndedInStream, ended_reply, kept_request
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.wire import Reply
 from helmdash.queries.access import ProjectInfo
@@ -51,13 +51,12 @@ async def answer(
         raise bad_request(str(error)) from None
     project = request.key_context.caller.project
 
-    async def note(body: bytes) -> None:
-        reply = ended_reply(path, body)
+    async def note(reply: Reply | None) -> None:
         if reply is not None:
             await _note_end(project, reply_id, reply, keepers)
 
     try:
-        await _relay(endpoint, asked, responder, client, note)
+        await _relay(endpoint, asked, path, responder, client, note)
     except UpstreamFailed as failure:
         if responder.has_begun:
             raise
@@ -105,11 +104,13 @@ def unknown_reply(reply_id: str) -> Refusal:
 async def _relay(
     endpoint: Endpoint,
     asked: HttpRequest,
+    path: str,
     responder: Responder,
     client: UpstreamClient,
-    note: Callable[[bytes], Awaitable[None]],
+    note: Callable[[Reply | None], Awaitable[None]],
 ) -> None:
-    """Pass the upstream's answer on. note: gets the body of one that is whole and no error."""
+    """Pass the upstream's answer on. note: gets the reply that it tells the end of, before the
+    client has that."""
     opened = await client.open(endpoint, asked)
     kind = opened.headers.get("content-type", "")
     headers = passed_headers(opened.headers)
@@ -118,12 +119,20 @@ async def _relay(
             body = await opened.read(MOST_REPLY_BYTES)
             kinds = [(b"content-type", (kind or "application/json").encode("latin-1", "replace"))]
             if opened.status == 200:
-                await note(body)
+                await note(ended_reply(path, body))
             await responder.whole(opened.status, body, [*headers, *kinds])
             return
         await responder.begin_stream(kind, headers, fail=responder.client.write_error)
+        ended = EndedInStream(path)
         async for chunk in opened.chunks():
+            was_open = ended.reply is None
+            ended.feed(chunk)
+            if was_open:
+                await note(ended.reply)
             await responder.chunk(chunk, is_last=False)
+        if ended.reply is None:
+            ended.flush()
+            await note(ended.reply)
         await responder.chunk(b"", is_last=True)
     finally:
         await opened.close()

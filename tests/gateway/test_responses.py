@@ -438,3 +438,35 @@ def test_a_response_that_is_made_in_the_background_is_no_empty_one(world: World,
     assert call["health"]["level"] == "healthy"
     whole = world.api.get(f"/conversations/{mark}").json()
     assert (whole["health"]["level"], whole["generation"]) == ("healthy", 1)
+
+
+def test_a_response_goes_on_in_the_background_when_its_client_has_left(
+    world: World, mark: str
+) -> None:
+    said = asked(model_of(RESPONSES, "endless", mark), background=True, stream=True)
+    named = {"x-helmdash-conversation": mark}
+    with world.http.stream("POST", PATH, json=said, headers=named) as answer:
+        next(answer.iter_bytes())
+    assert world.call_of(answer)["cause"]["name"] == "client_disconnected"
+
+    world.http.get(f"{PATH}/resp_later_{mark}?stream=true&starting_after=1")
+
+    call = world.call_of(answer)
+    assert (call["status"], call["cause"]) == ("success", None)
+    assert (call["finish_reason"], call["usage"]["prompt_tokens"]) == ("stop", PROMPT)
+    assert world.api.get(f"/conversations/{mark}").json()["health"]["level"] == "healthy"
+
+
+def test_a_stream_about_such_a_response_tells_its_end_too(world: World, mark: str) -> None:
+    said = asked(model_of(RESPONSES, "plain", mark), background=True)
+    answer = world.post(PATH, said, x_helmdash_conversation=mark)
+    assert world.call_of(answer)["usage"]["prompt_tokens"] is None
+    address = f"{PATH}/{answer.json()['id']}"
+
+    # It goes on behind what was read before.
+    later = world.http.get(f"{address}?stream=true&starting_after=2")
+    assert later.text.endswith("\n\n")
+    assert "response.created" not in later.text
+
+    call = world.call_of(answer)
+    assert (call["finish_reason"], call["usage"]["prompt_tokens"]) == ("stop", PROMPT)

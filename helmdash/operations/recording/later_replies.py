@@ -80,8 +80,14 @@ def complete_call(*, project: ProjectInfo, reply_id: str, reply: LaterReply, now
 
 
 def _is_open(row: Call) -> bool:
-    """Whether the call is recorded as one whose response was still being made."""
-    return row.status == "success" and not row.finish_reason and row.prompt_tokens is None
+    """Whether the call is recorded as one whose response was still being made, also one whose
+    client did not wait for the end of its stream."""
+    has_left = row.status == "cancelled" and row.error_code == _LEFT
+    is_told = bool(row.finish_reason) or row.prompt_tokens is not None
+    return (row.status == "success" or has_left) and not is_told
+
+
+_LEFT = "client_disconnected"
 
 
 def _as_told(row: Call, reply: LaterReply) -> Capture:

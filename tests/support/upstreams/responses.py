@@ -107,7 +107,12 @@ async def _beside(exchange: Exchange, route: str) -> None:
             told = {"object": "list", "has_more": False}
             told["data"] = [{"id": "msg_in", "type": "message"}]
         case "GET", _ if reply_id.startswith(LATER):
-            told["usage"] = _LATER_USAGE
+            told |= {"usage": _LATER_USAGE, "output": []}
+            if "stream=true" in exchange.seen.query:
+                delta = {"type": "response.output_text.delta", "delta": "response.completed"}
+                ended = _sse({"type": "response.completed", "response": told}, 4)
+                await exchange.reply(200, _sse(delta, 3) + ended, kind="text/event-stream")
+                return
         case "GET" | "DELETE", _:
             pass
         case _:
@@ -142,7 +147,7 @@ def _response(asked: Asked, play: Play, *, output: Any, is_done: bool) -> dict[s
     reason = _INCOMPLETE.get(play.end) if is_done else None
     status = "incomplete" if reason else "completed" if is_done else "in_progress"
     return {
-        "id": f"resp_{uuid4().hex}" if asked.behaviour == "chained" else RESPONSE_ID,
+        "id": _id_of(asked),
         "object": "response",
         "created_at": CREATED,
         "status": status,
@@ -155,6 +160,12 @@ def _response(asked: Asked, play: Play, *, output: Any, is_done: bool) -> dict[s
         "tools": [],
         "usage": _usage(play) if is_done else None,
     }
+
+
+def _id_of(asked: Asked) -> str:
+    if asked.behaviour == "endless":
+        return f"{LATER}{asked.model.partition('.')[2]}"
+    return f"resp_{uuid4().hex}" if asked.behaviour == "chained" else RESPONSE_ID
 
 
 def _usage(play: Play) -> dict[str, Any] | None:
