@@ -19,6 +19,7 @@ class ExportState:
     """One exporter. waiting: calls that it has still to take; since: when the oldest of these was
     recorded; None: none waits. project None: it gets every project's."""
 
+    id: int
     name: str
     project: str | None
     enabled: bool
@@ -90,6 +91,7 @@ def judged_calls(*, project_id: int, places: Iterable[Place]) -> tuple[JudgedCal
 def _state(row: Exporter, waiting: Mapping[str, object]) -> ExportState:
     calls, since = waiting.get("calls"), waiting.get("since")
     return ExportState(
+        id=row.pk,
         name=row.name,
         project=row.project.slug if row.project else None,
         enabled=row.enabled,

@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 
 from helmdash.core.alerts.rules import RuleKind
+from helmdash.operations.alerts import noting_lags
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.alerts.previewing import last_week
 from helmdash.queries.alerts.rules import settings_of
-from helmdash.records.models import AlertRule
+from helmdash.records.models import (
+    AlertRule,
+    Exporter,
+    LagSample,
+    PendingExport,
+    RecorderLedger,
+)
 from tests.factories import NOW, make_capture, make_project, record
 from tests.operations.alert_support import call, channel, look, rule
 
@@ -38,10 +45,9 @@ def test_the_countdowns_of_last_week_are_those_that_rang(project: ProjectInfo) -
     settings = settings_of(AlertRule.objects.get(pk=made))
     found = last_week(project_id=project.id, settings=settings, now=NOW + timedelta(days=1)).found
 
-    assert found is not None
     assert told == [4, 6, 11, 42]
     assert (found.alerts, found.changes) == (1, 4)
-    sent = [(each.at - NOW, each.first) for each in reversed(found.sent)]
+    sent = [(each.at - NOW, each.told[0].title) for each in reversed(found.sent)]
     assert sent == [
         (4 * MINUTE, "talk: about 2 generations to critical"),
         (6 * MINUTE, "talk: about 2 generations to critical"),
@@ -76,9 +82,88 @@ def test_a_week_of_a_models_own_range_is_previewed(
     settings = settings_of(AlertRule.objects.get(pk=made))
     found = last_week(project_id=project.id, settings=settings, now=NOW).found
 
-    assert found is not None
     assert (found.alerts, found.changes, found.messages) == (1, 2, 2)
     # Twenty calls are needed; it is over when fewer of the bad ones are left of the half hour.
     over, began = (each.at for each in found.sent)
     assert timedelta(minutes=3) <= began - begun <= timedelta(minutes=5)
     assert timedelta(minutes=31) <= over - begun <= timedelta(minutes=37)
+
+
+def test_a_week_of_the_recorders_lag_is_what_its_rule_said(project: ProjectInfo) -> None:
+    made = rule(
+        project, RuleKind.RECORDER_LAG, channel(project), threshold=50, group_s=0, enabled=True
+    )
+    ledger = RecorderLedger.objects.create(name="one", started_at=NOW, seen_at=NOW)
+    waiting = [0, 0, 49, 50, 900, 51, 12, 0, 0, 50, 0]
+    told = []
+    for number, calls in enumerate(waiting):
+        now = NOW + (number + 1) * MINUTE
+        RecorderLedger.objects.filter(pk=ledger.pk).update(waiting=calls)
+        noting_lags.note(now=now)
+        told += [number + 1] * look(now)
+
+    settings = settings_of(AlertRule.objects.get(pk=made))
+    previewed = last_week(project_id=project.id, settings=settings, now=NOW + timedelta(hours=1))
+
+    sent = [(each.at - NOW, each.told[0].title) for each in reversed(previewed.found.sent)]
+    assert told == [4, 7, 10, 11]
+    assert sent == [
+        (4 * MINUTE, "50 calls wait to be stored"),
+        (7 * MINUTE, "50 calls wait to be stored"),
+        (10 * MINUTE, "50 calls wait to be stored"),
+        (11 * MINUTE, "50 calls wait to be stored"),
+    ]
+    assert previewed.known_from == NOW + MINUTE
+    # What does not change is not noted again, but once a day.
+    assert LagSample.objects.count() == 9
+
+
+def test_a_week_of_export_lag_is_what_its_rule_said(project: ProjectInfo) -> None:
+    """Of the project's own exporter and of everybody's; a stranger's is not told."""
+    stranger = make_project(slug="other")
+    for name, of in (("ours", project.id), ("all", None), ("theirs", stranger.id)):
+        Exporter.objects.create(name=name, project_id=of, url="https://example.com")
+    rows = {each.name: each for each in Exporter.objects.all()}
+    for name, since in (("ours", 0), ("all", 3), ("theirs", 0)):
+        PendingExport.objects.create(
+            exporter=rows[name], project_id=project.id, count=7, calls="[]", at=NOW + since * MINUTE
+        )
+    made = rule(project, RuleKind.EXPORT_LAG, channel(project), minutes=5, group_s=0)
+    told = []
+    for number in range(1, 15):
+        now = NOW + number * MINUTE
+        if number == 12:
+            PendingExport.objects.all().delete()
+        noting_lags.note(now=now)
+        told += [number] * look(now)
+
+    settings = settings_of(AlertRule.objects.get(pk=made))
+    found = last_week(project_id=project.id, settings=settings, now=NOW + timedelta(hours=1)).found
+
+    assert told == [5, 8, 12, 12]
+    assert [(each.at - NOW, each.told[0].subject) for each in reversed(found.sent)] == [
+        (5 * MINUTE, "ours"),
+        (8 * MINUTE, "all"),
+        (12 * MINUTE, "all"),
+        (12 * MINUTE, "ours"),
+    ]
+    assert found.alerts == 2
+
+
+def test_lags_are_kept_for_the_week_and_its_beginning(project: ProjectInfo) -> None:
+    """A recorder that stayed behind for days: the rule would have begun with the week."""
+    ledger = RecorderLedger.objects.create(name="one", started_at=NOW, seen_at=NOW, waiting=70)
+    for hour in range(24 * 12):
+        noting_lags.note(now=NOW + timedelta(hours=hour))
+    now = NOW + timedelta(days=12)
+    RecorderLedger.objects.filter(pk=ledger.pk).update(waiting=0)
+    noting_lags.note(now=now)
+    made = rule(project, RuleKind.RECORDER_LAG, channel(project), threshold=50, group_s=0)
+
+    settings = settings_of(AlertRule.objects.get(pk=made))
+    previewed = last_week(project_id=project.id, settings=settings, now=now)
+
+    assert previewed.known_from is None
+    assert [each.at for each in previewed.found.sent] == [now, now - timedelta(days=7)]
+    # A row a day, nine days long.
+    assert LagSample.objects.count() <= 11

@@ -26,6 +26,7 @@ from helmdash.records.models import (
     AlertRule,
 )
 from tests.factories import make_capture, make_project, record
+from tests.operations.alert_support import channel, rule
 from tests.pages.hygiene import faults
 
 PAGE = "/settings/alerts/"
@@ -151,7 +152,7 @@ def test_a_rule_is_tried_on_the_last_week_and_stores_nothing(
         (rule_form(kind="cut", minutes="10"), "0 messages"),
         (rule_form(kind="failing", minutes="10", threshold="1"), "0 messages"),
         (rule_form(kind="countdown", threshold="3"), "0 messages"),
-        (rule_form(kind="recorder_lag", threshold="1"), "does not tell"),
+        (rule_form(kind="recorder_lag", threshold="1"), "is known since"),
     ):
         html = owner.post(SAVE_RULE, {**form, "do": "preview"}).content.decode()
         assert (said in html, faults(html)) == (True, []), said
@@ -193,3 +194,32 @@ def test_the_page_asks_as_much_of_the_database_however_long_its_lists(
 
     with django_assert_max_num_queries(12):
         owner.get(PAGE)
+
+
+def test_an_alert_of_many_calls_leads_to_just_those_that_it_counted(
+    owner: Client, project: ProjectInfo
+) -> None:
+    """Its words say how many; the list behind its link has as many."""
+    now = timezone.now()
+    calm: dict[str, Any] = {"conversation": None, "latency_ms": 100}
+    calls = [
+        make_capture(id=f"calm-{n}", started_at=now - timedelta(minutes=30 * n), **calm)
+        for n in range(2, 320)
+    ]
+    for n in range(60):
+        bad = {"http_status": 500, "content": None} if n % 2 else {"latency_ms": 9_000}
+        at = now - timedelta(seconds=20 * n)
+        calls.append(make_capture(**{**calm, **bad}, id=f"bad-{n:02d}", started_at=at))
+    record(*calls, project=project)
+    for kind in (RuleKind.FAILING, RuleKind.FAILURE_RATE, RuleKind.LATENCY):
+        rule(project, kind, channel(project, name=kind.value))
+    Alert.objects.all().delete()
+    AlertRule.objects.update(next_at=now)
+    looking.look_at_due(now=now, go_on=lambda: None)
+
+    for word, wanted in (("failing", 23), ("failure_rate", 30), ("latency", 29)):
+        alert = Alert.objects.get(rule__kind=word)
+        html = owner.get(alert.path, follow=True).content.decode()
+        counted = int(alert.title.split(": ")[1].split()[0])
+        listed = set(re.findall(r"(?:bad|calm)-\d+", html))
+        assert (counted, len(listed)) == (wanted, wanted), alert.title

@@ -30,7 +30,7 @@ PARTIAL = {
     "helmdash.providers.anthropic.tools._CHOICE_WORDS": "ONE names its tool",
     "helmdash.queries.alerts.observing._READERS": "levels are read by what changed",
     "helmdash.usage_metrics._UNITS": "estimate ratios are no metric",
-    "helmdash.queries.alerts.previewing._READERS": "kinds of which the past is stored",
+    "helmdash.queries.alerts.previewing._READERS": "lags are read by what was noted of them",
 }
 
 

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 
 from helmdash.core.alerts.quiet import QuietHours
 
@@ -16,12 +17,16 @@ _MOST_STEPS = 1441
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastChange:
-    """A change that an alert would have had. is_firing: it began or got worse; else it was over."""
+    """A change that an alert would have had. is_firing: it began or got worse; else it was over.
+
+    path: the page of what it was made from, "" without one.
+    """
 
     subject: str
     title: str
     at: datetime
     is_firing: bool
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +44,17 @@ class Preview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastMessage:
-    """One message that would have been sent, and how many changes it would have told."""
+    """One message that would have been sent, how many changes it would have told, and the first of
+    them."""
 
     at: datetime
     changes: int
-    first: str
+    told: tuple[PastChange, ...]
 
 
 _MOST_SHOWN = 20
+# As many as a message names.
+_MOST_NAMED = 15
 
 
 def preview(changes: Iterable[PastChange], *, group_s: int, quiet: QuietHours | None) -> Preview:
@@ -59,8 +67,8 @@ def preview(changes: Iterable[PastChange], *, group_s: int, quiet: QuietHours | 
     def send() -> None:
         nonlocal ends_at
         if group and ends_at is not None:
-            first = next(iter(group.values()))
-            sent.append(PastMessage(at=ends_at, changes=len(group), first=first.title))
+            first = tuple(islice(group.values(), _MOST_NAMED))
+            sent.append(PastMessage(at=ends_at, changes=len(group), told=first))
         group.clear()
         ends_at = None
 
@@ -155,6 +163,24 @@ def until_told_else(
         before = at
     if firing is not None and before is not None:
         found.append(_over(subject, firing, before + lasts))
+    return found
+
+
+def turning(
+    told: Iterable[tuple[datetime, str | None]], *, subject: str, path: str = ""
+) -> list[PastChange]:
+    """The changes of an alert that fires from a moment that says so (with a title) to the next one
+    that does not (None). told: oldest first."""
+    found: list[PastChange] = []
+    firing: str | None = None
+    for at, title in told:
+        if (title is None) is (firing is None):
+            continue
+        words = title if title is not None else firing or ""
+        found.append(
+            PastChange(subject=subject, title=words, at=at, is_firing=title is not None, path=path)
+        )
+        firing = title
     return found
 
 

@@ -46,8 +46,7 @@ class Number:
 class KindRow:
     """What follows from a kind alone. subject: what it has an alert for each of.
 
-    every_s: how often it is looked at, in seconds. is_previewed: whether what is stored tells what
-    it would have said last week.
+    every_s: how often it is looked at, in seconds.
     """
 
     words: str
@@ -57,7 +56,6 @@ class KindRow:
     takes_level: bool = False
     threshold: Number | None = None
     minutes: Number | None = None
-    is_previewed: bool = True
 
 
 # Changes of conversations are told within seconds. The others look at minutes of calls: to look
@@ -130,7 +128,6 @@ KINDS: Final[Mapping[RuleKind, KindRow]] = {
         severity=Severity.CRITICAL,
         every_s=_MINUTE_S,
         threshold=Number(default=1000, least=1, most=10_000_000, unit="calls"),
-        is_previewed=False,
     ),
     RuleKind.EXPORT_LAG: KindRow(
         words="Calls wait to be exported",
@@ -138,7 +135,6 @@ KINDS: Final[Mapping[RuleKind, KindRow]] = {
         severity=Severity.WARNING,
         every_s=_MINUTE_S,
         minutes=Number(default=10, least=1, most=_MOST_MINUTES, unit="minutes"),
-        is_previewed=False,
     ),
 }
 

@@ -13,7 +13,7 @@ from helmdash import conf
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.rollups.periods import moment_of
 from helmdash.operations import triage, weekly_mail
-from helmdash.operations.alerts import delivering, looking
+from helmdash.operations.alerts import delivering, looking, noting_lags
 from helmdash.operations.alerts.delivering import Sending
 from helmdash.operations.database import statistics
 from helmdash.operations.demo import loading
@@ -69,6 +69,11 @@ def _count_older(run: Run) -> Done:
 def _look_for_alerts(run: Run) -> Done:
     messages = looking.look_at_due(now=run.now, go_on=run.go_on)
     return Done(told=f"made {messages} messages", due_at=None)
+
+
+def _note_lags(run: Run) -> Done:
+    rows = noting_lags.note(now=run.now)
+    return Done(told=f"noted {rows} changes", due_at=run.now + noting_lags.EVERY)
 
 
 def _deliver_alerts(run: Run, sending: Sending) -> Done:
@@ -242,6 +247,12 @@ QUICK = (
         run=_look_for_alerts,
         first_due=lambda now: None,
         is_wanted=looking.is_due,
+    ),
+    JobKind(
+        name="lags",
+        words="Note how far recorder and exporters are behind",
+        run=_note_lags,
+        first_due=lambda now: now,
     ),
     JobKind(
         name="statistics",

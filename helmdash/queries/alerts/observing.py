@@ -19,8 +19,10 @@ from helmdash.core.alerts.states import Seen
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.outcomes import CallOutcome
-from helmdash.core.rollups.buckets import percentile
+from helmdash.core.rollups.buckets import bounds, percentile
 from helmdash.core.rollups.figures import CALLS, Counts, Distribution, Marginal, distribution
+from helmdash.core.text.query_terms import term_text
+from helmdash.core.text.time_ranges import TimeRange
 from helmdash.queries import failures, ledger, rollups
 from helmdash.queries.conversations.under_way import under_way
 from helmdash.queries.exporting import export_states
@@ -194,7 +196,8 @@ def _refusals(rule: Watched, now: datetime) -> Iterator[Seen]:
     ).values_list("name", "model")
     refused |= {name: (name, model) for name, model in own}
     for subject, (name, model) in refused.items():
-        path = conversation_path(name) if name else _calls_path(cause=_REFUSALS[0], model=model)
+        wanted = f"cause:{_REFUSALS[0]} {term_text('model', model)}"
+        path = conversation_path(name) if name else calls_path(wanted, since, just_after(now))
         yield Seen(
             subject=subject,
             severity=Severity.CRITICAL,
@@ -210,9 +213,8 @@ def _refusals(rule: Watched, now: datetime) -> Iterator[Seen]:
 def _failing(rule: Watched, now: datetime) -> Iterator[Seen]:
     """Failure groups with enough calls, but for those that somebody resolved or muted."""
     minutes = rule.settings.minutes or 0
-    found = failures.failing(
-        project_id=rule.project_id, now=now, since=now - timedelta(minutes=minutes)
-    )
+    since = now - timedelta(minutes=minutes)
+    found = failures.failing(project_id=rule.project_id, now=now, since=since)
     for group in found.open:
         if group.calls < (rule.settings.threshold or 1):
             continue
@@ -222,12 +224,17 @@ def _failing(rule: Watched, now: datetime) -> Iterator[Seen]:
             severity=Severity.WARNING,
             title=f"{_short(group.model_key)}: {group.calls:,} calls {words}",
             detail=f"in {minutes} minutes",
-            path=_calls_path(cause=group.cause.value, model=group.model_key),
+            path=calls_path(
+                f"cause:{group.cause.value} {term_text('key', group.model_key)}",
+                since,
+                just_after(now),
+            ),
         )
 
 
 def _rates(rule: Watched, now: datetime) -> Iterator[Seen]:
     minutes = rule.settings.minutes or 0
+    since = now - timedelta(minutes=minutes)
     for model, recent, before in _recent_and_before(rule, now):
         failed, failed_before = _failed(recent), _failed(before)
         calls, calls_before = recent[CALLS], before[CALLS]
@@ -238,25 +245,28 @@ def _rates(rule: Watched, now: datetime) -> Iterator[Seen]:
                 title=f"{_short(model)}: {failed:,} of {calls:,} calls fail",
                 detail=f"in {minutes} minutes; {failed_before:,} of {calls_before:,} in the week "
                 "before",
-                path=_calls_path(model=model),
+                path=calls_path(f"{term_text('key', model)} outcome:failed", since, now),
             )
 
 
 def _latencies(rule: Watched, now: datetime) -> Iterator[Seen]:
     wanted = Distribution.LATENCY_MS
+    since = now - timedelta(minutes=rule.settings.minutes or 0)
     for model, recent, before in _recent_and_before(rule, now, wanted):
         now_ms, before_ms = distribution(recent, wanted), distribution(before, wanted)
         usual = percentile(before_ms, SLOW_PERCENT)
         if usual is None:
             continue
-        slow = sum(n for bucket, n in now_ms.items() if bucket > usual_bucket(before_ms))
+        slowest = usual_bucket(before_ms)
+        slow = sum(n for bucket, n in now_ms.items() if bucket > slowest)
+        query = f"{term_text('key', model)} latency:>{bounds(slowest)[1]}ms"
         if is_latency_out(slow, sum(now_ms.values()), calls_before=sum(before_ms.values())):
             yield Seen(
                 subject=model,
                 severity=Severity.WARNING,
                 title=f"{_short(model)}: {slow:,} of {sum(now_ms.values()):,} calls are slow",
                 detail=f"slower than {usual:,} ms, as 5 in 100 were in the week before",
-                path=_calls_path(model=model),
+                path=calls_path(query, since, now),
             )
 
 
@@ -354,8 +364,15 @@ def conversation_path(name: str) -> str:
     return f"/conversations/{quote(name, safe='')}/"[:1000]
 
 
-def _calls_path(**filters: str) -> str:
-    return f"/calls/?{urlencode(filters)}"[:1000]
+def calls_path(query: str, since: datetime | None, until: datetime) -> str:
+    """The list of the calls of a query from one moment to before another."""
+    span = TimeRange(since=since, until=until).exact
+    return f"/calls/?{urlencode({'query': query, 'range': span} if query else {'range': span})}"
+
+
+def just_after(at: datetime) -> datetime:
+    """The end of a range that a moment is still part of."""
+    return at + timedelta(microseconds=1)
 
 
 def _fill(row: Conversation) -> str:

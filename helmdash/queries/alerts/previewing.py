@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 
@@ -20,14 +20,21 @@ from helmdash.core.alerts.preview import (
     preview,
     until_told_else,
 )
-from helmdash.core.alerts.rules import KINDS, RuleKind, RuleSettings
+from helmdash.core.alerts.rules import RuleKind, RuleSettings
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.budgets.projection import NEWEST_PROMPTS, Prompt, project
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.outcomes import CallOutcome, outcome_of
 from helmdash.core.rollups.buckets import bucket_of
-from helmdash.queries.alerts.observing import countdown_title
+from helmdash.core.text.query_terms import term_text
+from helmdash.queries.alerts.observing import (
+    calls_path,
+    conversation_path,
+    countdown_title,
+    just_after,
+)
+from helmdash.queries.alerts.past_lags import export_lags, recorder_lags
 from helmdash.queries.conversations.under_way import ACTIVE
 from helmdash.records.models import Call, HealthChange
 
@@ -38,19 +45,32 @@ _MOST_ROWS: Final = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previewed:
-    """found: None for a kind of which nothing is stored. is_sample: only the newest of the week."""
+    """What a rule would have said. is_sample: only by the newest of the week. known_from: of before
+    this moment of the week nothing is stored; None: all of it is."""
 
-    found: Preview | None
+    found: Preview
     is_sample: bool = False
+    known_from: datetime | None = None
 
 
 def last_week(*, project_id: int, settings: RuleSettings, now: datetime) -> Previewed:
-    """The messages that a rule would have sent in the last week. One query."""
-    if not KINDS[settings.kind].is_previewed:
-        return Previewed(found=None)
-    changes, is_sample = _READERS[settings.kind](project_id, settings, now)
+    """The messages that a rule would have sent in the last week. Two queries at most."""
+    changes, is_sample, known_from = _read(project_id, settings, now)
     found = preview(changes, group_s=settings.group_s, quiet=settings.quiet)
-    return Previewed(found=found, is_sample=is_sample)
+    return Previewed(found=found, is_sample=is_sample, known_from=known_from)
+
+
+def _read(
+    project_id: int, settings: RuleSettings, now: datetime
+) -> tuple[list[PastChange], bool, datetime | None]:
+    if settings.kind is RuleKind.RECORDER_LAG:
+        lags = recorder_lags(settings, since=now - WEEK, now=now)
+        return lags.changes, False, lags.known_from
+    if settings.kind is RuleKind.EXPORT_LAG:
+        lags = export_lags(project_id, settings, since=now - WEEK, now=now)
+        return lags.changes, False, lags.known_from
+    changes, is_sample = _READERS[settings.kind](project_id, settings, now)
+    return changes, is_sample, None
 
 
 _Calls: TypeAlias = "QuerySet[Call]"
@@ -75,7 +95,10 @@ def _levels(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
         if firing.get(name, "") != (word if is_firing else ""):
             firing[name] = word if is_firing else ""
             title = f"{name} is {LEVELS[level].word.lower()}"
-            changes.append(PastChange(subject=name, title=title, at=at, is_firing=is_firing))
+            path = conversation_path(name)
+            changes.append(
+                PastChange(subject=name, title=title, at=at, is_firing=is_firing, path=path)
+            )
     return changes, len(read) == _MOST_ROWS
 
 
@@ -106,7 +129,7 @@ def _countdowns(project_id: int, settings: RuleSettings, now: datetime) -> _Read
     for row in reversed(read):
         by_conversation[row.conversation__name].append(row)
     changes = [
-        change
+        replace(change, path=conversation_path(name))
         for name, calls in by_conversation.items()
         for change in until_told_else(
             _told_by(name, calls, settings.threshold or 0), subject=name, lasts=ACTIVE
@@ -142,24 +165,42 @@ def _told_by(
 
 def _refusals(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
     calls = Call.objects.filter(cause=FailureCause.CONTEXT_OVERFLOW.value)
-    return _by_conversation(calls, project_id, settings, now, "a prompt was refused as too long")
+    cause = f"cause:{FailureCause.CONTEXT_OVERFLOW.value}"
+    words = "a prompt was refused as too long"
+    return _by_conversation(calls, project_id, settings, now, words, cause)
 
 
 def _cuts(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
     calls = Call.objects.filter(
         level=Level.UNKNOWN.value, level_reason=HealthReason.SUSPECTED_CUT.value
     )
-    return _by_conversation(calls, project_id, settings, now, "a prompt was probably cut")
+    words = "a prompt was probably cut"
+    return _by_conversation(calls, project_id, settings, now, words, "has:cut")
 
 
 def _by_conversation(
-    calls: _Calls, project_id: int, settings: RuleSettings, now: datetime, words: str
+    calls: _Calls,
+    project_id: int,
+    settings: RuleSettings,
+    now: datetime,
+    words: str,
+    wanted: str,
 ) -> _Read:
+    """wanted: the term of a query that lists such calls."""
     rows = calls.filter(project_id=project_id, started_at__gte=now - WEEK, started_at__lte=now)
     told = rows.values_list("conversation__name", "model", "started_at")
     read = list(told.order_by("-started_at", "-id")[:_MOST_ROWS])
+    queries = {
+        name or model: f"{wanted} {_whose(name, model)}" for name, model, _ in reversed(read)
+    }
     times = ((name or model, at) for name, model, at in reversed(read))
-    return _lasting(times, settings, 1, lambda name: f"{name}: {words}"), len(read) == _MOST_ROWS
+    changes = _lasting(times, settings, 1, lambda name: f"{name}: {words}", queries)
+    return changes, len(read) == _MOST_ROWS
+
+
+def _whose(conversation: str | None, model: str) -> str:
+    """The term of a query for the calls of a conversation; of none, of a model."""
+    return term_text("conversation", conversation) if conversation else term_text("model", model)
 
 
 def _failing(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
@@ -171,9 +212,18 @@ def _failing(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
     ).order_by("-started_at", "-id")
     read = list(rows.values_list("cause", "model_key", "model", "started_at")[:_MOST_ROWS])
     times = ((f"{key or model} {cause}", at) for cause, key, model, at in reversed(read))
+    queries = {
+        f"{key or model} {cause}": f"cause:{cause} {_of_model(key, model)}"
+        for cause, key, model, _ in read
+    }
     least = settings.threshold or 1
-    changes = _lasting(times, settings, least, lambda name: f"{name}: {least:,} calls or more")
+    title = f"{least:,} calls or more"
+    changes = _lasting(times, settings, least, lambda name: f"{name}: {title}", queries)
     return changes, len(read) == _MOST_ROWS
+
+
+def _of_model(key: str | None, model: str) -> str:
+    return term_text("key", key) if key else term_text("model", model)
 
 
 def _lasting(
@@ -181,18 +231,25 @@ def _lasting(
     settings: RuleSettings,
     least: int,
     title: Callable[[str], str],
+    queries: Mapping[str, str],
 ) -> list[PastChange]:
+    """queries: by subject, the query of the calls that it is about."""
     by_subject: defaultdict[str, list[datetime]] = defaultdict(list)
     for subject, at in times:
         by_subject[subject].append(at)
     within = timedelta(minutes=settings.minutes or 1)
     return [
-        change
+        replace(change, path=_path(queries[subject], change.at, within))
         for subject, found in by_subject.items()
         for change in lasting(
             found, subject=subject, title=title(subject), least=least, within=within
         )
     ]
+
+
+def _path(query: str, at: datetime, within: timedelta) -> str:
+    """The calls that a rule would have looked at."""
+    return calls_path(query, at - within, just_after(at))
 
 
 def _silence(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
@@ -209,7 +266,8 @@ def _silence(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
         longest=timedelta(minutes=minutes),
         now=now,
     )
-    return changes, len(read) == _MOST_ROWS
+    seen = [replace(each, path=calls_path("", None, just_after(each.at))) for each in changes]
+    return seen, len(read) == _MOST_ROWS
 
 
 def _rates(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
@@ -269,7 +327,10 @@ def _ranges(
         if value is not None:
             by_model[row.model_key or row.model].append((row.started_at, value))
     changes = [
-        change
+        replace(
+            change,
+            path=_path(term_text("key", model), change.at, within),
+        )
         for model, calls in by_model.items()
         for change in out_of_range(
             calls,

@@ -21,6 +21,7 @@ from helmdash.records.models.alerts import (
     AlertDelivery,
     AlertMessage,
     AlertRule,
+    LagSample,
 )
 from helmdash.records.models.audit import AuditEntry
 from helmdash.records.models.budgets import Budget, BudgetAlias
@@ -83,6 +84,7 @@ __all__ = [
     "Job",
     "KeptAnswer",
     "Knock",
+    "LagSample",
     "LearnedWindow",
     "Look",
     "Membership",

@@ -1,4 +1,5 @@
-"""Alerts: what is watched, where messages go, what fires, and what became of each message."""
+"""Alerts: what is watched, where messages go, what fires, what became of each message, and how far
+behind recorder and exporters were."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from helmdash.core.alerts.channels import ChannelKind
 from helmdash.core.alerts.rules import NAME_CHARS, RuleKind, Severity
 from helmdash.records.fields import name_field, one_of, word_field
 from helmdash.records.models.access import Project
+from helmdash.records.models.exporting import Exporter
 
 DELIVERY_STATES = ["waiting", "sent", "failed"]
 _SEVERITIES = [each.value for each in Severity]
@@ -183,3 +185,30 @@ class AlertDelivery(models.Model):
 
     def __str__(self) -> str:
         return self.state
+
+
+class LagSample(models.Model):
+    """How far the recorder or an exporter was behind at a moment, and from then on until its next
+    row: what a rule on lag would have said last week is told by it. No project's own."""
+
+    exporter = models.ForeignKey(
+        Exporter,
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+        help_text="Null: the recorders of all server processes.",
+    )
+    at = models.DateTimeField()
+    waiting = models.PositiveBigIntegerField(help_text="Calls that waited.")
+    since = models.DateTimeField(
+        null=True,
+        help_text="Of an exporter: when the oldest of them was recorded; null: a minute ago at "
+        "most, or none waits.",
+    )
+
+    class Meta:
+        indexes = [models.Index(fields=["exporter", "at"], name="lag_sample_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.waiting} calls at {self.at}"
