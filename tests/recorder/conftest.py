@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from django.db import connection, transaction
 from django.utils import timezone
 
 from helmdash.operations.recorder import Limits, Recorder
@@ -52,6 +55,21 @@ def started(project: ProjectInfo, make_recorder: Callable[..., Recorder]) -> Rec
     recorder = make_recorder()
     recorder.start()
     return recorder
+
+
+@pytest.fixture
+def stuck() -> Callable[[], AbstractContextManager[None]]:
+    """A function that gives a context in which no other connection can write."""
+
+    @contextlib.contextmanager
+    def hold() -> Iterator[None]:
+        with transaction.atomic():
+            if connection.vendor == "postgresql":
+                with connection.cursor() as cursor:
+                    cursor.execute("LOCK TABLE records_call IN ACCESS EXCLUSIVE MODE")
+            yield
+
+    return hold
 
 
 @pytest.fixture

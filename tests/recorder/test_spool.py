@@ -200,7 +200,7 @@ def test_what_is_damaged_is_kept_aside_and_the_rest_is_read(
     spool.open()
     add(spool, "call-0")
     newest = spool._segments[-1]
-    newest.memory[newest.size : newest.size + len(behind)] = behind
+    newest.write(behind, newest.size)
 
     orphaned = after_a_kill(spool, directory)
 
@@ -235,7 +235,7 @@ def test_an_empty_file_is_nothing(spool: Spool, directory: Path, size: int) -> N
 def test_where_damage_cannot_be_kept_aside_its_file_stays(spool: Spool, directory: Path) -> None:
     add(spool, "call-0")
     newest = spool._segments[-1]
-    newest.memory[newest.size : newest.size + 4] = b"junk"
+    newest.write(b"junk", newest.size)
     (directory / "damaged").mkdir()
 
     orphaned = after_a_kill(spool, directory)
@@ -283,14 +283,22 @@ def test_files_whose_lock_is_gone_are_read_as_well(spool: Spool, directory: Path
     assert list(directory.iterdir()) == []
 
 
-def test_there_is_a_bound_to_what_is_kept_aside(directory: Path) -> None:
+def test_there_is_a_bound_to_what_is_kept_aside_and_the_log_says_what_had_no_room(
+    directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     directory.mkdir()
     aside = DamagedLines(directory, max_bytes=100)
 
-    assert aside.keep([b"x" * 40, b'"talk"' * 7, b"z" * 40])
-    assert (directory / "damaged").stat().st_size == 84
+    assert aside.keep([b"x" * 40, b'"talk"' * 7])
+    assert "2 lines of the spool cannot be read; they are kept" in caplog.text
+    assert aside.keep([b"z" * 40, b"w" * 40])
+    assert "2 lines of the spool cannot be read; the file `damaged`" in caplog.text
+    assert "had room for 0 of them, and for a part of the next" in caplog.text
+    assert (directory / "damaged").read_bytes().splitlines()[2:] == [b"z" * 15]
+    assert aside.keep([b"v"])
+    assert (directory / "damaged").stat().st_size == 100
     assert (aside.forget("talk"), aside.forget("talk")) == (1, 0)
-    assert (directory / "damaged").read_bytes() == b"x" * 40 + b"\n"
+    assert (directory / "damaged").read_bytes() == b"x" * 40 + b"\n" + b"z" * 15 + b"\n"
 
 
 def test_a_call_that_is_done_leaves_no_text_behind(spool: Spool, directory: Path) -> None:

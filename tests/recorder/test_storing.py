@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -16,7 +15,7 @@ from typing import Any
 
 import orjson
 import pytest
-from django.db import DataError, IntegrityError, OperationalError, connection, transaction
+from django.db import DataError, IntegrityError, OperationalError, transaction
 
 from helmdash.core.budgets.budget_table import MissingFallback
 from helmdash.core.calls.capture import CapturedTrim, SentSizes
@@ -193,8 +192,7 @@ def test_damaged_lines_are_counted_apart_from_calls(
     dead._intake.open()
     submit(dead, project, 1, 2, 3)
     (segment,) = dead._intake._spool._segments
-    at = segment.memory.find(b"question 2")
-    segment.memory[at : at + 8] = b"QUESTION"
+    segment.write(b"QUESTION", segment.path.read_bytes().find(b"question 2"))
     lock, dead._intake._spool._lock_handle = dead._intake._spool._lock_handle, None
     os.close(lock or 0)
     recorder = make_recorder()
@@ -221,8 +219,8 @@ def test_a_line_that_is_spoilt_while_it_waits_does_not_stop_the_recorder(
         submit(recorder, project, *range(8))
         (segment,) = recorder._intake._spool._segments
         for number in (3, 5):
-            at = segment.memory.find(b"question %d" % number)
-            segment.memory[at : at + 4] = b'"}{"'
+            at = segment.path.read_bytes().find(b"question %d" % number)
+            segment.write(b'"}{"', at)
 
     assert recorder.settle()
     assert names() == expected(0, 1, 2, 4, 6, 7)
@@ -664,21 +662,6 @@ def test_without_a_start_reports_are_stored_in_the_callers_transaction(
     assert names() == []
     assert recorder.state() is RecorderState.STORING
     assert not (tmp_path / "spool").exists()
-
-
-@pytest.fixture
-def stuck() -> Callable[[], AbstractContextManager[None]]:
-    """A function that gives a context in which no other connection can write."""
-
-    @contextlib.contextmanager
-    def hold() -> Iterator[None]:
-        with transaction.atomic():
-            if connection.vendor == "postgresql":
-                with connection.cursor() as cursor:
-                    cursor.execute("LOCK TABLE records_call IN ACCESS EXCLUSIVE MODE")
-            yield
-
-    return hold
 
 
 def _until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:

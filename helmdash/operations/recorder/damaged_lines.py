@@ -14,6 +14,11 @@ logger = logging.getLogger(__name__)
 NAME = "damaged"
 # Far more than a crash leaves; a disk that fails must not be filled by what it spoilt.
 _MOST_BYTES = 16 * 1024 * 1024
+_KEPT = "%d lines of the spool cannot be read; they are kept in the file `damaged` beside it"
+_CUT = (
+    "%d lines of the spool cannot be read; the file `damaged` beside it had room for %d of them, "
+    "and for a part of the next"
+)
 
 
 class DamagedLines:
@@ -24,23 +29,27 @@ class DamagedLines:
         self._max_bytes = max_bytes
 
     def keep(self, lines: Sequence[bytes]) -> bool:
-        """Append lines, as far as there is room. False: the disk refuses, and nothing is kept."""
+        """Append lines, as far as there is room, and say so in the log. The first that has none is
+        kept as far as it goes. False: the disk refuses, and nothing is kept."""
+        whole = 0
         try:
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX)
                 room = self._max_bytes - os.fstat(handle).st_size
                 for line in lines:
-                    if (room := room - len(line) - 1) < 0:
-                        logger.warning("%s is full; further damaged lines are not kept", self._path)
+                    if room <= 1:
                         break
-                    os.write(handle, line + b"\n")
+                    _write(handle, line[: room - 1] + b"\n")
+                    room -= len(line) + 1
+                    whole += room >= 0
                 os.fsync(handle)
             finally:
                 os.close(handle)
         except OSError as error:
             logger.error("damaged lines of the spool could not be kept: %s", error)
             return False
+        _tell(len(lines), whole)
         return True
 
     def forget(self, name: str) -> int:
@@ -61,3 +70,15 @@ class DamagedLines:
                 file.writelines(kept)
                 file.truncate()
             return len(lines) - len(kept)
+
+
+def _write(handle: int, line: bytes) -> None:
+    while line:
+        line = line[os.write(handle, line) :]
+
+
+def _tell(lines: int, whole: int) -> None:
+    if whole == lines:
+        logger.warning(_KEPT, lines)
+    else:
+        logger.warning(_CUT, lines, whole)

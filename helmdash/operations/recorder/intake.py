@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
@@ -40,12 +40,16 @@ from helmdash.operations.recorder.units import (
     size_of,
     unit_of,
 )
+from helmdash.operations.recorder.written_again import lines_again
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.ledger import LedgerCounts
 
 logger = logging.getLogger(__name__)
 
-_DAMAGED = "%d lines of the spool cannot be read; they are kept in the file `damaged` beside it"
+_CUT = (
+    "the spool's file %s was cut, moved or deleted by somebody else; %d calls that are in memory "
+    "were written down again"
+)
 
 
 class Intake:
@@ -71,6 +75,8 @@ class Intake:
         self._queue_calls = self._queue_bytes = 0
         self._backlog = 0
         self._backlog_at: Entry | None = None
+        # Somebody cut a file of ours: what waits in it may be gone.
+        self._is_cut = False
         self._adopted = Adoption()
         self._taken: list[Unit] = []  # by the writer, and not all settled
         # Accepted from other processes' spools, and neither stored nor given up.
@@ -295,15 +301,15 @@ class Intake:
         """Count what became of units, and let the spool go of them."""
         calls = size = 0
         entries: list[Entry] = []
-        for outcome in outcomes:
-            unit = outcome.unit
-            unit.is_settled = True
-            if unit.is_queued:
-                calls += 1
-                size += unit.size
-            if unit.entry is not None:
-                entries.append(unit.entry)
         with self._lock:
+            for outcome in outcomes:
+                unit = outcome.unit
+                unit.is_settled = True
+                if unit.is_queued:
+                    calls += 1
+                    size += unit.size
+                if unit.entry is not None:
+                    entries.append(unit.entry)
             _count(self._counts, outcomes)
             for outcome in outcomes:
                 self._settle_adopted(outcome.unit)
@@ -336,6 +342,28 @@ class Intake:
         with self._lock:
             gone = self._spool.tidy(is_idle=is_idle)
         self._spool.remove(gone)
+
+    def mend_files(self) -> None:
+        """Write calls down again that are in memory, where somebody cut or deleted our files."""
+        for segment in self._spool.broken():
+            with self._lock:
+                units = [
+                    unit for unit in self._held() if unit.entry and unit.entry.segment is segment
+                ]
+            lines = lines_again(units)
+            with self._lock:
+                for unit in units:
+                    if unit.is_settled and unit.entry:
+                        lines.pop(unit.entry, None)
+                if self._spool.mend(segment, lines):
+                    self._is_cut = True
+                    logger.error(_CUT, segment.path.name, len(lines))
+
+    def _held(self) -> Iterator[Unit]:
+        """Calls that are in memory and in the spool. Under the lock."""
+        for unit in (*self._taken, *self._queue):
+            if unit.entry is not None and not unit.is_settled:
+                yield unit
 
     def sync(self) -> None:
         """Bring the spool to the disk; let `stalled` go once nothing waits there."""
@@ -409,11 +437,13 @@ class Intake:
             return []
         calls = min(self._limits.batch_calls, waiting)
         found = list(self._spool.read(start, calls=calls, size=self._limits.batch_bytes))
+        lost = self._count_lost(start) if self._is_cut or not found else 0
         units: list[Unit] = []
         spoilt: list[tuple[Entry, bytes]] = []
         for entry, line in found:
             unit = unit_of(read_line(line), entry)
             if unit is not None:
+                unit.line = line
                 units.append(unit)
             else:
                 spoilt.append((entry, line))
@@ -425,13 +455,30 @@ class Intake:
             self._counts.damaged_lines += len(spoilt)
             self._counts.dropped += len(spoilt)
             self._spool.settle([entry for entry, _ in spoilt])
-            if not found:
-                # Never seen: somebody cut our file. What is left of it is read at the next start.
-                logger.error("%d spooled calls cannot be read back", self._backlog)
+            if not (found or lost):
+                logger.error("%d spooled calls are not in the spool", self._backlog)
                 self._counts.dropped += self._backlog
                 self._backlog = 0
-            self._backlog_at = _after(found[-1][0]) if self._backlog else None
+            if not self._backlog:
+                self._backlog_at = None
+            elif found:
+                self._backlog_at = _after(found[-1][0])
         return units
+
+    def _count_lost(self, start: Entry) -> int:
+        """Give up the calls from `start` on that waited only in a file that somebody cut."""
+        with self._lock:
+            self._is_cut = False
+            expected = self._spool.expected([unit.entry for unit in self._held() if unit.entry])
+        missing = self._spool.count(start, expected)
+        lost = sum(missing.values())
+        if lost:
+            logger.error("%d calls that waited in the spool cannot be read back", lost)
+            with self._lock:
+                self._spool.give_up(missing)
+                self._backlog -= lost
+                self._counts.dropped += lost
+        return lost
 
     def _take_adopted(self) -> list[Unit]:
         limits = self._limits
@@ -445,7 +492,6 @@ class Intake:
                 spoilt.append(line)
         if spoilt:
             self._aside.keep(spoilt)
-            logger.warning(_DAMAGED, len(spoilt))
             with self._lock:
                 # Taken for calls when they were counted, and none.
                 self._adopted_calls -= len(spoilt)
@@ -483,8 +529,6 @@ class Intake:
                 "are incomplete or missing",
                 lost,
             )
-        if damaged:
-            logger.warning(_DAMAGED, damaged)
         if waiting:
             logger.info("%d calls are read back from the spool", waiting)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from helmdash.operations.recorder.damaged_lines import DamagedLines
+from helmdash.operations.recorder.segments import NO_ZEROS
 from helmdash.operations.recorder.spool_lines import (
     CALL,
     Begun,
@@ -130,8 +131,9 @@ class OrphanedSegments:
                 with path.open("rb") as file:
                     for line in file:
                         # What was reserved and not written is zeros; what is done is blank.
-                        if text := line.strip(b"\0\r\n\t "):
-                            yield text
+                        for piece in NO_ZEROS.findall(line):
+                            if text := piece.strip(b"\r\n\t "):
+                                yield text
             except OSError as error:
                 if not self.is_to_stay:
                     logger.error("the spool cannot be read, and its files stay: %s", error)

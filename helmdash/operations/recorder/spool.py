@@ -1,9 +1,8 @@
 """The spool: every call of the gateway is written down here before its client has all of it.
 
-Lines of JSON in segments `<process>-<number>.ndjson`, whose room is reserved and mapped into
-memory: what was copied there survives a crash (SIGKILL), and once `sync` ran, a
-power cut. (A write would do as well, but lets the thread that stores go first, and every client
-wait for it.) What is not written yet is zeros. Four kinds of lines:
+Lines of JSON in segments `<process>-<number>.ndjson`, whose room is reserved: what was written
+there survives a crash (SIGKILL), and once `sync` ran, a power cut. What is not written is zeros.
+Four kinds of lines:
 
     {"begin":ID,"project":N,"crc":N}                  a call is under way
     {"end":ID,"crc":N}                                it ended with nothing to record
@@ -13,11 +12,12 @@ wait for it.) What is not written yet is zeros. Four kinds of lines:
 A call that is done becomes a note of its end, for its texts are to be where the project wants them
 and nowhere else. A segment goes when all in it is done. A file `<process>.lock`, locked for as long
 as the process lives, tells files in use from those of a process that was killed
-(`orphaned_segments`). `lines` has the lines themselves, `damaged` what becomes of those that cannot
-be read.
+(`orphaned_segments`). `segments` has the files, `spool_lines` the lines, `damaged_lines` what
+becomes of those that cannot be read. Whoever cuts or deletes our files while we live costs no call
+that is in memory: `broken` tells of them, and `mend` writes the lines down again.
 
-Not thread-safe by itself: the recorder calls everything here under its lock, but for `sync` and
-`read`, which touch only what no other thread changes.
+Not thread-safe by itself: the recorder calls everything here under its lock, but for `sync`,
+`broken`, `read` and `count`, which touch only what no other thread changes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import logging
-import mmap
 import os
 import threading
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from helmdash.operations.recorder.segments import Segment, make_segment, reserve
 from helmdash.operations.recorder.spool_lines import (
     CALL,
     Written,
@@ -54,20 +54,6 @@ TEXTS_UNTIL = 0.75
 _WORTH_EMPTYING_BYTES = 256 * 1024
 # The seq of a line that somebody spoilt under our hands.
 UNREADABLE = -1
-
-
-@dataclass(slots=True, eq=False)
-class Segment:
-    """One file of this process."""
-
-    number: int
-    path: Path
-    handle: int
-    memory: mmap.mmap
-    size: int = 0
-    synced: int = 0
-    unsettled: int = 0
-    """Calls in it that are neither stored nor given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +106,7 @@ class Spool:
             return
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._directory.chmod(0o700)
-        path = self._directory / f"{self._name}.lock"
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._lock_handle = handle
 
@@ -179,17 +164,17 @@ class Spool:
             return gone
         newest = self._segments[0]
         if newest.size and (is_idle or newest.size >= _WORTH_EMPTYING_BYTES):
-            newest.memory[: newest.size] = bytes(newest.size)
-            self.size -= newest.size
-            newest.size = newest.synced = 0
+            with contextlib.suppress(OSError):
+                newest.write(bytes(newest.size), 0)
+                self.size -= newest.size
+                newest.size = newest.synced = 0
         return gone
 
     def remove(self, segments: Sequence[Segment]) -> None:
         """Delete segments that `tidy` let go of."""
         for segment in segments:
             with contextlib.suppress(OSError):
-                segment.memory.close()
-                os.close(segment.handle)
+                segment.close()
                 segment.path.unlink(missing_ok=True)
 
     def sync(self) -> None:
@@ -201,6 +186,55 @@ class Spool:
                     os.fsync(segment.handle)
                     segment.synced = size
 
+    def broken(self) -> list[Segment]:
+        """Files that somebody cut, moved or deleted. Asks the disk; sees to the lock as well."""
+        if self._lock_handle is None:
+            return []
+        self._keep_lock(self._lock_handle)
+        segments = list(self._segments)
+        return [each for each in segments if each.room and not each.is_whole()]
+
+    def mend(self, segment: Segment, lines: Mapping[Entry, bytes]) -> bool:
+        """Make a broken file whole, and write the lines of these calls where they were. What else
+        stood there is gone (`count`). False: it is one no more, or the disk refuses."""
+        if segment not in self._segments:
+            return False
+        try:
+            segment.renew()
+            for entry, line in lines.items():
+                segment.write(line, entry.offset)
+        except OSError as error:
+            logger.error("a file of the spool cannot be made whole: %s", error)
+            # Nothing more is to go there, nor is this to be tried again all the time.
+            segment.room = 0
+            return False
+        for call_id, (at, line) in list(self._under_way.items()):
+            if at is segment and (moved := self._append(line, always=True)) is not None:
+                self._under_way[call_id] = (moved[0], line)
+        return True
+
+    def expected(self, held: Collection[Entry]) -> dict[Segment, tuple[int, int]]:
+        """How many calls wait in each file and nowhere else, and up to where that holds; `held`
+        are those that are in memory."""
+        here = Counter(entry.segment for entry in held)
+        return {each: (each.unsettled - here[each], each.size) for each in self._segments}
+
+    def count(
+        self, start: Entry, expected: Mapping[Segment, tuple[int, int]]
+    ) -> dict[Segment, int]:
+        """How many of the calls that are expected from `start` on cannot be found."""
+        missing: dict[Segment, int] = {}
+        for segment, (calls, end) in expected.items():
+            begin = start.offset if segment is start.segment else 0
+            lines = segment.lines(begin, end) if segment.number >= start.segment.number else ()
+            missing[segment] = calls - sum(line.startswith(CALL) for _, line in lines)
+        return missing
+
+    def give_up(self, missing: Mapping[Segment, int]) -> None:
+        """Wait for so many calls of each file no more."""
+        for segment, calls in missing.items():
+            segment.unsettled -= calls
+
     def read(self, start: Entry, *, calls: int, size: int) -> Iterator[tuple[Entry, bytes]]:
         """The calls from `start` on: at most so many, of at most so many bytes (but one always).
 
@@ -209,7 +243,7 @@ class Spool:
         taken = 0
         for segment in [s for s in list(self._segments) if s.number >= start.segment.number]:
             offset = start.offset if segment is start.segment else 0
-            for at, line in _lines(segment.handle, offset, segment.size):
+            for at, line in segment.lines(offset, segment.size):
                 if not line.startswith(CALL):
                     continue
                 if taken and (calls <= 0 or size < len(line)):
@@ -224,19 +258,38 @@ class Spool:
         self.sync()
         while self._segments:
             segment = self._segments.popleft()
-            segment.memory.close()
             with contextlib.suppress(OSError):
                 os.ftruncate(segment.handle, segment.size)
-            os.close(segment.handle)
+            segment.close()
             if is_empty:
                 segment.path.unlink(missing_ok=True)
         self._under_way.clear()
         self.size = 0
         if self._lock_handle is not None:
             if is_empty:
-                (self._directory / f"{self._name}.lock").unlink(missing_ok=True)
+                self._lock_path.unlink(missing_ok=True)
             os.close(self._lock_handle)
             self._lock_handle = None
+
+    @property
+    def _lock_path(self) -> Path:
+        return self._directory / f"{self._name}.lock"
+
+    def _keep_lock(self, handle: int) -> None:
+        """Make a lock that was deleted anew: without one our files are taken for a dead one's."""
+        with contextlib.suppress(OSError):
+            own = os.fstat(handle)
+            if self._lock_path.exists() and self._lock_path.stat().st_ino == own.st_ino:
+                return
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            another = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # When the process began is told by it.
+                os.utime(another, (own.st_mtime, own.st_mtime))
+                os.dup2(another, handle, inheritable=False)
+            finally:
+                os.close(another)
 
     def _append(self, line: bytes, *, always: bool = False) -> tuple[Segment, int] | None:
         """Write one line; gives its place. `always`: also beyond the bound, for short notes."""
@@ -245,6 +298,7 @@ class Spool:
             return None
         try:
             segment = self._current(len(line))
+            segment.write(line, segment.size)
         except OSError as error:
             if not self._is_failing:
                 logger.error("the spool cannot be written: %s", error)
@@ -252,29 +306,18 @@ class Spool:
             return None
         self._is_failing = False
         offset = segment.size
-        segment.memory[offset : offset + len(line)] = line
         segment.size += len(line)
         self.size += len(line)
         return segment, offset
 
     def _current(self, size: int) -> Segment:
         """The segment that has room for so much; a new one where there is none. Raises OSError."""
-        if self._segments and self._segments[-1].size + size <= len(self._segments[-1].memory):
+        if self._segments and self._segments[-1].size + size <= self._segments[-1].room:
             return self._segments[-1]
         self.open()
         self._number += 1
         path = self._directory / f"{self._name}-{self._number:06d}.ndjson"
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        handle = os.open(path, flags, 0o600)
-        try:
-            room = max(self._segment_bytes, size)
-            _reserve(handle, room)
-            memory = mmap.mmap(handle, room)
-        except OSError:
-            os.close(handle)
-            path.unlink(missing_ok=True)
-            raise
-        segment = Segment(self._number, path, handle, memory)
+        segment = make_segment(self._number, path, max(self._segment_bytes, size))
         self._segments.append(segment)
         return segment
 
@@ -292,8 +335,8 @@ def _blank(entry: Entry) -> None:
     line = note.ljust(entry.size - 1) + b"\n"
     if len(line) != entry.size:
         return  # a line of nothing but an id
-    with contextlib.suppress(ValueError):  # closed meanwhile: it is for the next start
-        entry.segment.memory[entry.offset : entry.offset + entry.size] = line
+    with contextlib.suppress(OSError):  # closed meanwhile: it is for the next start
+        entry.segment.write(line, entry.offset)
 
 
 def disk_problem(directory: Path) -> str | None:
@@ -303,22 +346,13 @@ def disk_problem(directory: Path) -> str | None:
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            _reserve(handle, SEGMENT_BYTES)
+            reserve(handle, SEGMENT_BYTES)
         finally:
             os.close(handle)
             path.unlink()
     except OSError as error:
         return f"the disk takes no calls that have to wait: {os.strerror(error.errno or 0)}"
     return None
-
-
-def _reserve(handle: int, size: int) -> None:
-    """Give a file its blocks now, so that a full disk is an error here and no fault later."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(handle, 0, size)
-        return
-    while size > 0:  # macOS
-        size -= os.write(handle, bytes(min(size, 1 << 20)))
 
 
 def _ranges(numbers: Sequence[int]) -> list[list[int]]:
@@ -330,17 +364,3 @@ def _ranges(numbers: Sequence[int]) -> list[list[int]]:
         else:
             found.append([number, number])
     return found
-
-
-def _lines(handle: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Whole lines of a part of a file, each with its place."""
-    rest, at = b"", start
-    while start < end:
-        piece = os.pread(handle, min(1 << 18, end - start), start)
-        if not piece:
-            return
-        start += len(piece)
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines:
-            yield at, line
-            at += len(line) + 1

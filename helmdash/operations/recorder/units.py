@@ -39,6 +39,8 @@ class Unit:
     """Who waits for it; None for calls of the gateway, for which nobody does."""
     entry: Entry | None = None
     """Where it lies in the spool."""
+    line: bytes | None = None
+    """What stands there, without its line break, where it was read back."""
     is_queued: bool = False
     """It counts against the bound of the gateway's queue."""
     is_adopted: bool = False

@@ -318,9 +318,12 @@ class Writer:
             self._looked_at = moment
 
     def _sync(self) -> None:
-        """The second thread: while calls wait in the spool, bring them to the disk in groups."""
+        """The second thread: while calls wait in the spool, bring them to the disk in groups; and
+        see that nobody else has cut its files."""
         while self._thread.is_alive():
-            if self._intake.stalled.wait(1.0):
+            is_stalled = self._intake.stalled.wait(1.0)
+            self._intake.mend_files()
+            if is_stalled:
                 self._intake.sync()
                 time.sleep(_SYNC_SECONDS)
 
