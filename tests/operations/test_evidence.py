@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
@@ -20,7 +21,7 @@ from helmdash.queries.budgets import budgets
 from helmdash.queries.evidence import suggestions
 from helmdash.queries.evidence.learned import learned_of
 from helmdash.queries.evidence.limits import limits_of_model
-from helmdash.records.models import Budget, Call, Suggestion
+from helmdash.records.models import Budget, Call, LearnedModel, Suggestion
 from tests.factories import NOW, make_capture, make_suggestion
 from tests.recording.support import make_ruled_project, record
 
@@ -114,6 +115,7 @@ def test_what_was_dismissed_comes_back_only_as_another(project: ProjectInfo) -> 
     with pytest.raises(NoSuchSuggestion):
         deciding.accept(actor=SHELL, project_id=project.id + 1, suggestion_id=one.id, now=NOW)
     Suggestion.objects.filter(pk=one.id).update(changes={"input_tokens": 90_000})
+    record(project, make_capture(id="another", conversation=None))
     assert Figure.INPUT_TOKENS in _open(project)
 
 
@@ -196,3 +198,34 @@ def test_one_of_two_accepted_for_a_row_is_reverted_and_the_other_stays(
     after = Budget.objects.get(project_id=project.id)
     assert all(getattr(after, name) == getattr(before, name) for name in first.changes)
     assert (after.output_tokens, after.evidence) == (2_000, row.evidence)
+
+
+def test_only_models_with_something_new_are_learned_anew(project: ProjectInfo) -> None:
+    """A call of one model, an edit of another's budget, a day: each alone brings its model's turn;
+    what waits to be folded is the same before and after."""
+    other = "acme/local"
+    record(project, *_calls(cliff=24_576))
+    record(
+        project, *(replace(each, id=f"o-{each.id}", model=other) for each in _calls(cliff=9_000))
+    )
+
+    def learned_at(hours: int) -> set[str]:
+        now = NOW + timedelta(hours=hours)
+        refreshing.refresh(project_id=project.id, now=now)
+        rows = LearnedModel.objects.filter(project_id=project.id, learned_at=now)
+        return set(rows.values_list("model_key", flat=True))
+
+    assert learned_at(0) == {_MODEL, other}
+    assert Suggestion.objects.filter(state="open", figure="input_tokens").count() == 2
+    assert learned_at(1) == set()
+    folding.fold_all()
+    assert learned_at(2) == set()
+    record(project, make_capture(id="late", model=other, conversation=None, started_at=NOW))
+    assert learned_at(3) == {other}
+    folding.fold_all()
+    assert learned_at(4) == set()
+    found = Suggestion.objects.get(model_key=_MODEL, figure="input_tokens")
+    deciding.accept(actor=SHELL, project_id=project.id, suggestion_id=found.pk, now=NOW)
+    assert learned_at(5) == {_MODEL}
+    assert learned_at(23) == set()
+    assert learned_at(29) == {_MODEL, other}

@@ -15,21 +15,30 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant
-from helmdash.core.evidence.estimator import find_ratios
-from helmdash.core.evidence.hard_window import find_plateau
-from helmdash.core.evidence.output_tokens import find_output_need
+from helmdash.core.evidence.estimator import ESTIMATOR_VERSION, find_ratios
+from helmdash.core.evidence.hard_window import HARD_WINDOW_VERSION, find_plateau
+from helmdash.core.evidence.output_tokens import OUTPUT_VERSION, find_output_need
 from helmdash.core.evidence.planning_outcomes import (
     FIRST_WAY,
+    PLANNING_VERSION,
     SECOND_WAY,
     find_better_way,
     find_tier,
 )
-from helmdash.core.evidence.safe_input import SafeInput, find_safe_input
+from helmdash.core.evidence.safe_input import SAFE_INPUT_VERSION, SafeInput, find_safe_input
 from helmdash.core.evidence.stratified import Cell
 from helmdash.core.evidence.suggested import Counted, Learned, PartInput
 from helmdash.core.rollups.bands import band_of_slice, band_start, middle_slice
 from helmdash.core.rollups.buckets import bounds
 
+# All that `learn` goes by: another version may find something else in the same calls.
+METHODS: Final = (
+    SAFE_INPUT_VERSION,
+    HARD_WINDOW_VERSION,
+    OUTPUT_VERSION,
+    ESTIMATOR_VERSION,
+    PLANNING_VERSION,
+)
 # Of clean calls and of failed ones: so many have to have told a size to be compared by it.
 _LEAST_TOLD: Final = 0.9
 # Fewer calls of one purpose, variant or upstream are not looked at by themselves.

@@ -1,4 +1,5 @@
-"""Making suggestions anew from rollups: a model at a time, in a short transaction each.
+"""Making suggestions anew from rollups: a model at a time, in a short transaction each, and only
+where its calls, its budget or a method are not what they were the last time.
 
 What was dismissed stays so until something else is suggested; what is no longer shown is gone.
 """
@@ -7,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
+from hashlib import blake2b
 from typing import Any, Final
 
 from helmdash.answers import to_json
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.evidence.figures import Figure
+from helmdash.core.evidence.learning import METHODS
 from helmdash.core.evidence.suggested import (
     Learned,
     Suggested,
@@ -31,12 +34,14 @@ from helmdash.queries.evidence.learned import (
     learned_of,
     models_to_learn,
 )
-from helmdash.records.models import RollupState, Suggestion
+from helmdash.records.models import LearnedModel, RollupState, Suggestion
 
 # Of one upstream alone: what a server or its operator decides. All else is the model's.
 _OF_UPSTREAMS: Final = frozenset({Figure.INPUT_TOKENS, Figure.CONTEXT_LENGTH})
 # A number that moved by less is the same suggestion, which somebody has answered already.
 _ANOTHER: Final = 1.25
+# Without a new call hours still fall out of the time looked at.
+_AT_LEAST_EACH: Final = timedelta(days=1)
 
 
 def projects_with_news(after: int) -> tuple[tuple[int, int], ...]:
@@ -50,19 +55,37 @@ def projects_with_news(after: int) -> tuple[tuple[int, int], ...]:
 def refresh(*, project_id: int, now: datetime, go_on: Callable[[], None] = lambda: None) -> int:
     """Make the suggestions of a project anew; how many are open. go_on: called between models."""
     known = models_to_learn(project_id=project_id, now=now)
-    for model_key in known:
+    before = LearnedModel.objects.filter(project_id=project_id, learned_at__gt=now - _AT_LEAST_EACH)
+    digests = dict(before.values_list("model_key", "digest"))
+    for model_key, calls in known.items():
         go_on()
         model = latest_spelling(project_id=project_id, model_key=model_key, now=now)
-        learned = learned_of(project_id=project_id, model_key=model_key, model=model, now=now)
         budget = budgets.table(project_id=project_id).lookup(model, key=model_key)
-        found = _chosen(learned, budget)
-        write(partial(_store, project_id, model_key, model, found, budget, now))
+        digest = _digest(model, calls, budget)
+        if digests.get(model_key) != digest:
+            learned = learned_of(project_id=project_id, model_key=model_key, model=model, now=now)
+            found = _chosen(learned, budget)
+            write(partial(_store, project_id, model_key, model, found, budget, now))
+            write(partial(_note, project_id, model_key, digest, now))
     stale = Suggestion.objects.filter(project_id=project_id, state=SuggestionState.OPEN.value)
     stale.exclude(model_key__in=known).update(state=SuggestionState.GONE.value, decided_at=now)
     _measure(project_id, now)
     return Suggestion.objects.filter(
         project_id=project_id, state=SuggestionState.OPEN.value
     ).count()
+
+
+def _digest(model: str, calls: str, budget: EffectiveBudget) -> str:
+    told = "\n".join((model, calls, repr(budget), *METHODS))
+    return blake2b(told.encode(), digest_size=16).hexdigest()
+
+
+def _note(project_id: int, model_key: str, digest: str, now: datetime) -> None:
+    LearnedModel.objects.update_or_create(
+        project_id=project_id,
+        model_key=model_key,
+        defaults={"digest": digest, "learned_at": now},
+    )
 
 
 def clean_and_all(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from hashlib import blake2b
 from typing import Final
+
+import orjson
 
 from helmdash.core.evidence.learning import Told, learn
 from helmdash.core.evidence.suggested import Learned
@@ -34,21 +37,45 @@ MOST_MODELS: Final = 100
 _LEAST_HOURS: Final = 72
 
 
-def models_to_learn(*, project_id: int, now: datetime) -> tuple[str, ...]:
-    """The keys of the models that have enough calls, most calls first. Two queries.
+def models_to_learn(*, project_id: int, now: datetime) -> Mapping[str, str]:
+    """The models that have enough calls, by key, most calls first, each with the digest of what is
+    counted of its calls: another one where a call came, changed or went. Two queries.
 
     Nothing while calls from before an upgrade are still to be counted.
     """
     if not _is_counted(project_id):
-        return ()
-    stored = _read(project_id, Width.MONTH, now, words=None)
-    calls: Counter[str] = Counter()
+        return {}
+    by_model: dict[str, dict[tuple[Key, int], Counts]] = {}
+    for key, month, counts in _by_month(_read(project_id, Width.MONTH, now, words=None)):
+        add(by_model.setdefault(key[0], {}).setdefault((key, month), {}), counts)
+    calls = Counter(
+        {
+            model: sum(counts.get("n", 0) for counts in places.values())
+            for model, places in by_model.items()
+        }
+    )
+    return {
+        model: _digest(by_model[model])
+        for model, n in calls.most_common(MOST_MODELS)
+        if n >= LEAST_CALLS
+    }
+
+
+def _by_month(stored: Stored) -> Iterator[tuple[Key, int, Counts]]:
+    """What is in the rollups, and what waits to be: together they are the same before and after."""
     for key, rows in stored.figures.items():
-        calls[key[0]] += sum(counts.get("n", 0) for _, _, counts in rows)
-    for change in stored.uncounted:
-        if isinstance(change[1], CallFacts):
-            calls[key_of_evidence(change[1])[0]] += 1
-    return tuple(key for key, n in calls.most_common(MOST_MODELS) if n >= LEAST_CALLS)
+        for _, month, counts in rows:
+            yield key, month, counts
+    for (quarter, _, key), counts in tally(stored.uncounted, only=Marginal.EVIDENCE).items():
+        yield key, period_of(Width.MONTH, quarter), counts
+
+
+def _digest(places: Mapping[tuple[Key, int], Counts]) -> str:
+    told = sorted(
+        (key, month, sorted((word, n) for word, n in counts.items() if n))
+        for (key, month), counts in places.items()
+    )
+    return blake2b(orjson.dumps(told), digest_size=16).hexdigest()
 
 
 def learned_of(

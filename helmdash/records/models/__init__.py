@@ -49,7 +49,7 @@ from helmdash.records.models.rules import RuleSet
 from helmdash.records.models.saved_views import FirstView, SavedView
 from helmdash.records.models.schema import SchemaMark
 from helmdash.records.models.sessions import Look, OidcIdentity, SignedIn
-from helmdash.records.models.suggestions import Suggestion
+from helmdash.records.models.suggestions import LearnedModel, Suggestion
 from helmdash.records.models.triage import FailureMark, TriageWord
 from helmdash.records.models.trials import Trial, TrialCall
 from helmdash.records.models.upstreams import Upstream
@@ -85,6 +85,7 @@ __all__ = [
     "KeptAnswer",
     "Knock",
     "LagSample",
+    "LearnedModel",
     "LearnedWindow",
     "Look",
     "Membership",

@@ -1,4 +1,5 @@
-"""Edits of budgets that recorded calls suggest, and what became of each."""
+"""Edits of budgets that recorded calls suggest, what became of each, and of which models they were
+made last."""
 
 from __future__ import annotations
 
@@ -51,3 +52,22 @@ class Suggestion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model_key}: {self.figure}"
+
+
+class LearnedModel(models.Model):
+    """What a model's suggestions were made of last: they are made anew where that has changed."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    model_key = models.CharField(max_length=KEY_CHARS)
+    digest = models.CharField(
+        max_length=64, help_text="Of its calls' figures, its budget and the methods."
+    )
+    learned_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "model_key"], name="learned_model_key")
+        ]
+
+    def __str__(self) -> str:
+        return self.model_key
