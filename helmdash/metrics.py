@@ -60,6 +60,16 @@ for _signal in ("traces", "logs", "metrics"):
     for _became in ("call", "other", "rejected"):
         telemetry_records.labels(_signal, _became)
 
+limited_requests = Counter(
+    "helmdash_limited_requests",
+    "Requests answered with 429 since this process began, by the limit: of a key's requests in a "
+    "second, of an address's wrong_keys or wrong_passwords.",
+    labelnames=["limit"],
+    registry=_process,
+)
+for _limit in ("requests", "wrong_keys", "wrong_passwords"):
+    limited_requests.labels(_limit)
+
 _OUTCOMES = ("accepted", "stored", "duplicate", "rejected", "spooled", "dropped")
 
 
@@ -215,7 +225,8 @@ class _RecorderCollector(Collector):
         )
         yield GaugeMetricFamily(
             "helmdash_database_available",
-            "1 where the database answered; 0: the numbers of other processes are the last known.",
+            "1 where the database answered and took what was written last; 0: calls wait, and "
+            "the numbers of other processes may be the last that were known.",
             value=float(self._is_database_available),
         )
         states = GaugeMetricFamily(

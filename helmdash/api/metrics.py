@@ -99,7 +99,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
     told = exposition(
         others + own.own_ledger().counts,
         state=own.state(),
-        is_database_available=is_there,
+        # A full disk answers and takes nothing.
+        is_database_available=is_there and own.is_writing,
         waiting=waiting,
         jobs=states,
         replica=beside.state() if beside is not None else None,

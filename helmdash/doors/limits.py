@@ -24,6 +24,7 @@ from helmdash.doors.faults import (
     TooManyWrongKeys,
     UnknownKey,
 )
+from helmdash.metrics import limited_requests
 from helmdash.queries.access import Caller
 
 
@@ -48,7 +49,7 @@ class KeyLimits:
             return keys
         good = [key for key in keys if key in self._good]
         if not good:
-            raise TooManyWrongKeys(retry_after(wait_s))
+            raise _wrong_too_often(wait_s)
         return good
 
     def let_in(self, key: str, caller: Caller) -> None:
@@ -63,6 +64,7 @@ class KeyLimits:
         """Count a request of a key (its id) or of somebody else. Raises TooManyRequests."""
         wait_s = self._rates.take(who, monotonic())
         if wait_s:
+            limited_requests.labels("requests").inc()
             raise TooManyRequests(retry_after(wait_s), self._requests_per_second)
 
     def turn_away(self, keys: Sequence[str], address: str) -> Fault:
@@ -75,7 +77,7 @@ class KeyLimits:
             allowed = [not address or self._wrong.note(address, now) for _ in keys]
         if all(allowed):
             return UnknownKey()
-        return TooManyWrongKeys(retry_after(self._wrong.wait_s(address, now)))
+        return _wrong_too_often(self._wrong.wait_s(address, now))
 
     def _know(self, key: str) -> None:
         with self._lock:
@@ -92,6 +94,11 @@ def key_limits() -> KeyLimits:
         requests_per_second=env.requests_per_second,
         wrong_keys_per_minute=env.wrong_tries_per_minute,
     )
+
+
+def _wrong_too_often(wait_s: float) -> Fault:
+    limited_requests.labels("wrong_keys").inc()
+    return TooManyWrongKeys(retry_after(wait_s))
 
 
 def _require_valid(expires_at: datetime, name: str) -> None:

@@ -12,6 +12,7 @@ import asyncio
 from django.utils import timezone
 
 from helmdash.doors.faults import TooManyTries
+from helmdash.metrics import limited_requests
 from helmdash.operations.access.sign_in_throttle import waiting_s
 
 _HELD_S = 1.0
@@ -37,4 +38,5 @@ class SignInBrake:
                 await asyncio.sleep(self._held_s)
             finally:
                 self._held -= 1
+        limited_requests.labels("wrong_passwords").inc()
         raise TooManyTries(wait_s)

@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from helmdash.core.access.client_address import counted_as
+from helmdash.metrics import limited_requests
 from helmdash.operations.access import sign_in_throttle
 from helmdash.operations.access.password_hashing import TooManyHashes
 from helmdash.operations.access.sign_in_throttle import MustWait, SignInTry
@@ -70,6 +71,8 @@ class TooManyTriesMiddleware:
         """None: somebody else's exception."""
         if not isinstance(exception, MustWait | TooManyHashes):
             return None
+        if isinstance(exception, MustWait):
+            limited_requests.labels("wrong_passwords").inc()
         wait_s = exception.wait_s
         response = render(request, "429.html", {"wait_s": wait_s}, status=429)
         response["Retry-After"] = str(wait_s)

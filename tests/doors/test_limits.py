@@ -16,6 +16,7 @@ from helmdash.doors.faults import (
 )
 from helmdash.doors.keys import look_up
 from helmdash.doors.limits import KeyLimits
+from helmdash.metrics import limited_requests
 from helmdash.queries.access import Caller, ProjectInfo
 from helmdash.records.models import ApiKey
 from tests.factories import make_key, make_project
@@ -93,6 +94,24 @@ def test_requests_beyond_the_rate_wait_and_other_keys_do_not() -> None:
     assert caught.value.retry_after_s == 1
     limits.let_in("two", caller(key_id=2))
     limits.take("user 1")  # a person is nobody's key
+
+
+def test_every_refusal_for_a_limit_is_counted() -> None:
+    limits = KeyLimits(requests_per_second=1, wrong_keys_per_minute=1)
+    before = _limited("requests"), _limited("wrong_keys")
+
+    limits.take(1)
+    with pytest.raises(TooManyRequests):
+        limits.take(1)
+    for _ in range(3):
+        wrong(limits, "guess")
+
+    assert (_limited("requests"), _limited("wrong_keys")) == (before[0] + 1, before[1] + 2)
+
+
+def _limited(limit: str) -> float:
+    (family,) = limited_requests.labels(limit).collect()
+    return next(each.value for each in family.samples if each.name.endswith("_total"))
 
 
 def test_an_expired_key_says_so_and_when() -> None:

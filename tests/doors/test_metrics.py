@@ -67,6 +67,7 @@ def test_every_name_that_dashboards_rest_on_is_told_from_the_start() -> None:
         "helmdash_replica_usable",
         "helmdash_database_available",
         "helmdash_unknown_address_requests_total",
+        "helmdash_limited_requests_total",
         "helmdash_otlp_records_total",
     }
     assert {label for name, label in told if "unknown" in name} == {d.value for d in Dialect}
