@@ -7,8 +7,8 @@ upstream.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind, WireFormat
@@ -79,8 +79,10 @@ def _named_in(
     if wire is not WireFormat.RESPONSES:
         # Parts that nobody translates go to an upstream of another format as they are.
         yield from kept_objects.in_messages(parsed)
-    if exchange.is_native and wire in _NAMED_IN:
-        yield from _NAMED_IN[wire](parsed)
+    if exchange.is_native and wire is WireFormat.CHAT:
+        yield from kept_objects.in_chat(parsed)
+    if exchange.is_native and wire is WireFormat.ANTHROPIC:
+        yield from kept_objects.in_anthropic(parsed)
     if endpoint.kind is ProviderKind.GEMINI:
         host = urlsplit(endpoint.base_url).hostname
         if wire is WireFormat.GEMINI:
@@ -88,12 +90,6 @@ def _named_in(
         elif exchange.request is not None:
             # An address of an image becomes Gemini's address of a file.
             yield from kept_objects.in_images(exchange.request, host=host)
-
-
-_NAMED_IN: Final[Mapping[WireFormat, Callable[[dict[str, Any]], Iterator[tuple[str, str]]]]] = {
-    WireFormat.CHAT: kept_objects.in_chat,
-    WireFormat.ANTHROPIC: kept_objects.in_anthropic,
-}
 
 
 def _nobodys(where: str, what: str, *, is_dotted: bool = False) -> Refusal:

@@ -163,7 +163,7 @@ def is_gemini_file(address: object, *, host: str | None) -> bool:
 
     >>> is_gemini_file("https://generativelanguage.googleapis.com/v1beta/files/abc", host=None)
     True
-    >>> is_gemini_file("https://www.youtube.com/watch?v=abc", host=None)
+    >>> is_gemini_file("https://example.org/a.png", host=None)
     False
     """
     if not isinstance(address, str) or not address.strip():
