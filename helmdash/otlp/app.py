@@ -15,7 +15,8 @@ from django.db import InterfaceError, OperationalError
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.telemetry.logs import TimedEvent
-from helmdash.core.telemetry.nesting import Surroundings
+from helmdash.core.telemetry.nesting import Nameless, SpanKey
+from helmdash.core.telemetry.values import Span
 from helmdash.doors.asgi import Disconnected, Message, Receive, Scope, Send, headers_of, note_known
 from helmdash.doors.body import Bodies, is_plain
 from helmdash.doors.directory import Directory
@@ -26,8 +27,9 @@ from helmdash.doors.proxies import address_of
 from helmdash.metrics import telemetry_records
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.recorder import Recorder, RecorderFull
+from helmdash.operations.recording.awaited_sessions import settle_sessions
 from helmdash.operations.recording.client_events import note_events
-from helmdash.operations.recording.lent_places import LentPlace, place_calls
+from helmdash.operations.recording.span_names import lead_on
 from helmdash.otlp.reading import Reading, read_export
 from helmdash.otlp.signals import (
     SIGNALS,
@@ -75,12 +77,10 @@ class OtlpApp:
         recorder: Recorder,
         directory: Directory,
         bodies: Bodies,
-        surroundings: Surroundings | None = None,
     ) -> None:
         self._recorder = recorder
         self._directory = directory
         self._bodies = bodies
-        self._surroundings = Surroundings() if surroundings is None else surroundings
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="otlp")
 
     def close(self) -> None:
@@ -137,14 +137,10 @@ class OtlpApp:
             if is_packed:
                 packed = unpacking(self._bodies, body, owner=owner, most_bytes=_MOST_BYTES)
                 async with packed as unpacked:
-                    found = await self._read(signal, encoding, unpacked, caller)
+                    found = await self._read(signal, encoding, unpacked)
             else:
-                found = await self._read(signal, encoding, body, caller)
-        try:
-            found = await self._store(found, caller)
-        except BaseException:
-            found.give_back(self._surroundings)
-            raise
+                found = await self._read(signal, encoding, body)
+        found = await self._store(found, caller)
         answer = success(signal, encoding, rejected=found.rejected, why=found.why)
         counts = _counts(found)
         _count(signal, counts)
@@ -152,27 +148,21 @@ class OtlpApp:
 
     async def _store(self, found: Reading, caller: Caller) -> Reading:
         """Store what an export tells; gives it without what was refused. Raises RecorderBusy."""
+        if found.spans:
+            await self._in_thread(partial(_lead_on, found.spans, caller.project))
         await self._record(found.captures, caller)
-        if found.lent:
-            await self._in_thread(partial(_place_calls, found.lent, caller.project))
+        if found.spans:
+            await self._in_thread(
+                partial(_settle_sessions, found.spans, found.nameless, caller.project)
+            )
         if found.events:
             # Told twice, it is kept once; how many were too many.
             refused = await self._in_thread(partial(_note_events, found.events, caller.project))
             found = found.without_events(refused) if refused else found
         return found
 
-    async def _read(
-        self, signal: Signal, encoding: Encoding, body: bytes, caller: Caller
-    ) -> Reading:
-        work = partial(
-            read_export,
-            signal,
-            encoding,
-            body,
-            self._surroundings,
-            project_id=caller.project.id,
-            now=datetime.now(UTC),
-        )
+    async def _read(self, signal: Signal, encoding: Encoding, body: bytes) -> Reading:
+        work = partial(read_export, signal, encoding, body, now=datetime.now(UTC))
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def _in_thread(self, work: Callable[[datetime], int]) -> int:
@@ -214,8 +204,14 @@ def _note_events(events: Sequence[TimedEvent], project: ProjectInfo, now: dateti
     return note_events(project=project, events=told)
 
 
-def _place_calls(lent: Sequence[LentPlace], project: ProjectInfo, now: datetime) -> int:
-    return place_calls(project=project, lent=lent, now=now)
+def _lead_on(spans: Mapping[SpanKey, Span], project: ProjectInfo, now: datetime) -> int:
+    return lead_on(project_id=project.id, spans=spans)
+
+
+def _settle_sessions(
+    spans: Mapping[SpanKey, Span], nameless: Sequence[Nameless], project: ProjectInfo, now: datetime
+) -> int:
+    return settle_sessions(project=project, spans=spans, nameless=nameless, now=now)
 
 
 def _with_connection(work: Callable[[datetime], int], now: datetime) -> int:

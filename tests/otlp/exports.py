@@ -18,7 +18,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from helmdash.core.telemetry.nesting import Surroundings
 from helmdash.doors.asgi import Message
 from helmdash.doors.body import Bodies, Limits
 from helmdash.doors.directory import Directory, KeyContext
@@ -188,11 +187,10 @@ def send(
     kind: str = JSON,
     method: str = "POST",
     all_bytes: int = 8 * MIB,
-    surroundings: Surroundings | None = None,
     **headers: str,
 ) -> Answer:
-    """Send an export to a face of its own. all_bytes: of the memory that all bodies share;
-    surroundings: what faces of one process remember together."""
+    """Send an export to a face of its own, as each process has one. all_bytes: of the memory that
+    all bodies share."""
     caller = find_caller(key=key)
     context = None
     if caller is not None:
@@ -200,7 +198,7 @@ def send(
         context = KeyContext(caller=caller, rules=rules, endpoints=())
     named = {"content-type": kind, "authorization": f"Bearer {key}"}
     named |= {name.replace("_", "-"): value for name, value in headers.items()}
-    return async_to_sync(_send)(body, context, path, method, all_bytes, surroundings, named)
+    return async_to_sync(_send)(body, context, path, method, all_bytes, named)
 
 
 async def _send(
@@ -209,7 +207,6 @@ async def _send(
     path: str,
     method: str,
     all_bytes: int,
-    surroundings: Surroundings | None,
     headers: dict[str, str],
 ) -> Answer:
     directory = Directory(read=lambda _key: context)
@@ -224,7 +221,6 @@ async def _send(
         recorder=recorder(),
         directory=directory,
         bodies=(bodies := Bodies(limits)),
-        surroundings=surroundings,
     )
     sent: list[Message] = []
 

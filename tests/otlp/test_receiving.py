@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -13,12 +14,21 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from helmdash.conf import Env
-from helmdash.core.telemetry.nesting import Surroundings
+from helmdash.core.calls.routes import CallRoute
 from helmdash.metrics import telemetry_records
+from helmdash.operations.recording.calls import record_calls
 from helmdash.operations.recording.client_events import take_claude_hook
-from helmdash.records.models import Call, CallName, CallPayload, ClientEvent, Conversation
+from helmdash.operations.retention.expired import forget_awaited
+from helmdash.records.models import (
+    AwaitedSpan,
+    Call,
+    CallName,
+    CallPayload,
+    ClientEvent,
+    Conversation,
+)
 from tests.core.telemetry.samples import LOGS, SPANS
-from tests.factories import make_key, make_project
+from tests.factories import make_capture, make_key, make_project
 from tests.otlp.exports import (
     JSON,
     MIB,
@@ -100,16 +110,16 @@ def test_a_call_is_stored_as_its_span_tells_it(key: str, kind: str) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+@pytest.mark.parametrize("order", [(1, 2), (2, 1), (3, 4, 1), (3, 5)])
 def test_of_a_call_within_a_call_the_inner_one_stays_in_the_session_of_the_outer(
-    key: str, kind: str, order: tuple[int, int]
+    key: str, kind: str, order: tuple[int, ...]
 ) -> None:
     # As LangChain around a vendor's library; each export comes to another process.
     outer = SpanOut(number=1, attributes={**CALL, "gen_ai.usage.input_tokens": 900})
     bare = {name: value for name, value in CALL.items() if name != "session.id"}
     chain = SpanOut(number=3, parent=1, name="RunnableSequence")
     inner = SpanOut(number=2, parent=3, attributes={**bare, "gen_ai.usage.input_tokens": 900})
-    exports = {1: [outer], 2: [inner, chain]}
+    exports = {1: [outer], 2: [inner, chain], 3: [inner], 4: [chain], 5: [chain, outer]}
 
     for _ in range(2):
         for number in order:
@@ -142,15 +152,14 @@ def test_a_session_that_a_later_span_names_is_that_of_the_calls_within(key: str,
         [SpanOut(number=5, parent=1, attributes=told)],  # a call around both
         [SpanOut(number=1, name="agent", attributes={"session.id": "s-1"})],
     ]
-    memory = Surroundings()
 
     for _ in range(2):
-        for spans in exports:
+        for spans in exports:  # each comes to another process
             body = WRITE[kind](spans)
             # An exporter that is told to come back sends the same again.
             with connection.execute_wrapper(_no_call_is_found):
-                assert send(body, key=key, kind=kind, surroundings=memory).status in (200, 503)
-            assert send(body, key=key, kind=kind, surroundings=memory).status == 200
+                assert send(body, key=key, kind=kind).status in (200, 503)
+            assert send(body, key=key, kind=kind).status == 200
 
     stored = Call.objects.order_by("name").values_list(
         "name", "conversation__name", "generation", "prompt_tokens", "latency_ms", "caller"
@@ -160,9 +169,34 @@ def test_a_session_that_a_later_span_names_is_that_of_the_calls_within(key: str,
         for number, talk in ((3, "s-1"), (4, "s-1:ada"))
     ]
     assert [row.level for row in Conversation.objects.order_by("name")] == ["healthy", "healthy"]
+    # All that they waited for has come, but for what was sent again; that waits a day.
+    project = caller_of(key).project
+    assert {row.around[-1] for row in AwaitedSpan.objects.all()} <= {"2", "5"}
+    assert not forget_awaited(project=project, now=timezone.now() + timedelta(hours=23))
+    forget_awaited(project=project, now=timezone.now() + timedelta(hours=25))
+    assert not AwaitedSpan.objects.exists()
     # Another door would find it by the reply's id.
     named = CallName.objects.get(name="codex:resp_1").call_id
     assert Call.objects.get(pk=named).name == f"otel:{TRACE}:{3:016x}"
+
+
+def test_what_lies_around_a_call_that_came_by_another_door_is_none(key: str) -> None:
+    told = {**CALL, "gen_ai.response.id": "resp_9", "gen_ai.usage.input_tokens": 900}
+    project = caller_of(key).project
+    first = make_capture(
+        id="call_1",
+        conversation="s-1",
+        also_known=("codex:resp_9",),
+        routes=(CallRoute.GATEWAY,),
+    )
+    record_calls(project=project, captures=[first], caller="owner", now=timezone.now())
+    around = {**CALL, "gen_ai.usage.input_tokens": 900}
+
+    send(spans_json([SpanOut(number=2, parent=1, attributes=told)]), key=key)
+    send(spans_json([SpanOut(number=1, attributes=around)]), key=key)
+
+    call = Call.objects.get()
+    assert (call.name, call.routes) == ("call_1", "gateway otlp_span")
 
 
 @BOTH

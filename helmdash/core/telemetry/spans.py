@@ -31,6 +31,7 @@ from helmdash.core.telemetry.facts import (
     whole_ms,
     word_in,
 )
+from helmdash.core.telemetry.nesting import SpanKey
 from helmdash.core.telemetry.prompts import counts_of, is_claude_code
 from helmdash.core.telemetry.values import (
     Attributes,
@@ -216,15 +217,26 @@ def _names(span: Span) -> tuple[str, tuple[str, ...]]:
 
 
 def _inside(span: Span, above: Sequence[Span]) -> tuple[str, ...]:
-    """Ids of spans around a call that may be told as calls, too: those of its export that are, and
-    the one that its export does not have. Claude Code's lie in none."""
-    if _is_claude(span):
-        return ()
-    outermost = above[-1] if above else span
+    """Ids of spans around a call that may be told as calls, too. Claude Code's lie in none."""
+    return () if _is_claude(span) else around_of(span, above)
+
+
+def around_of(span: Span, above: Sequence[Span]) -> tuple[str, ...]:
+    """Ids, as calls have them, of the spans around one that may be told as calls: those of its
+    export that are, and the one that its export does not have."""
     found = [each.span_id for each in above if is_call(each)]
-    if outermost.parent_id not in ("", span.span_id, *(each.span_id for each in above)):
-        found.append(outermost.parent_id)
+    missing = missing_around(span, above)
+    if missing is not None:
+        found.append(missing)
     return tuple(f"otel:{span.trace_id}:{each}" for each in found)
+
+
+def missing_around(span: Span, above: Sequence[Span]) -> str | None:
+    """The span around the outermost of these, which the export does not have; None: there is
+    none."""
+    outermost = above[-1] if above else span
+    known = ("", span.span_id, *(each.span_id for each in above))
+    return outermost.parent_id if outermost.parent_id not in known else None
 
 
 def _outcome(span: Span) -> tuple[Status, str | None, int | None]:
@@ -270,7 +282,7 @@ def _sent(told: Attributes) -> SentSizes | None:
     return SentSizes(bytes=sum(sizes), messages=number) if sizes else None
 
 
-def above_of(span: Span, known: Mapping[tuple[str, str], Span]) -> list[Span]:
+def above_of(span: Span, known: Mapping[SpanKey, Span]) -> list[Span]:
     """The spans of the same export that a span lies in, the nearest first."""
     found: list[Span] = []
     # Deeper nesting is a circle, or nobody's program.

@@ -97,6 +97,7 @@ class KnownCalls(Generic[Answer]):
         self._name(item, known, row)
         session = session_name(item.capture)
         self._take([session] if session is not None else [], known, row)
+        self._take(item.capture.inside, known, row)
 
     def write(self) -> None:
         """Store the further names, once the calls have their numbers."""

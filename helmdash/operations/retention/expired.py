@@ -17,6 +17,7 @@ from django.db.models import Exists, OuterRef, Q
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.trials import Arm
 from helmdash.operations.database.transactions import write_and_pause
+from helmdash.operations.recording.awaited_sessions import AWAITED_WITHIN
 from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
 from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.rollups import noting, old_rollups
@@ -29,6 +30,7 @@ from helmdash.records.call_names import (
     payloads_at,
 )
 from helmdash.records.models import (
+    AwaitedSpan,
     Call,
     Conversation,
     ConversationMark,
@@ -111,12 +113,13 @@ def delete_expired(
 
     calls, fits, plans, emptied conversations with their reminders and guidance, unused messages,
     catalogs shown for no plan, words on failures of that time. Texts that wait for a reply go in
-    every project (`forget_pending`).
+    every project (`forget_pending`), and so do calls that wait for a span (`forget_awaited`).
 
     Raises Forbidden, and what `step` raises: what has gone by then is gone, the rest is there.
     """
     require(actor, Right.ERASE, project_id=project.id)
     forget_pending(project=project, now=now, batch=batch)
+    forget_awaited(project=project, now=now, batch=batch)
     before = _line(project, now)
     if before is None:
         return Retained(calls=0, conversations=0, fits=0)
@@ -157,6 +160,13 @@ def forget_pending(*, project: ProjectInfo, now: datetime, batch: int = BATCH_RO
     days = min(each for each in kept if each is not None)
     before = now - timedelta(days=days)
     return _in_steps(_delete_pending, project.id, before, batch, partial(unheard, "prompts"))
+
+
+def forget_awaited(*, project: ProjectInfo, now: datetime, batch: int = BATCH_ROWS) -> int:
+    """Drop what calls without a session wait for, where it has not come within a day; how many
+    those are."""
+    before = now - AWAITED_WITHIN
+    return _in_steps(_delete_awaited, project.id, before, batch, partial(unheard, "spans"))
 
 
 def _line(project: ProjectInfo, now: datetime) -> datetime | None:
@@ -242,6 +252,13 @@ def _delete_pending(project_id: int, before: datetime, batch: int) -> int:
     rows = PendingPrompt.objects.filter(project_id=project_id, at__lt=before)
     ids = list(rows.order_by("at", "id").values_list("id", flat=True)[:batch])
     PendingPrompt.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    return len(ids)
+
+
+def _delete_awaited(project_id: int, before: datetime, batch: int) -> int:
+    rows = AwaitedSpan.objects.filter(project_id=project_id, told_at__lt=before)
+    ids = list(rows.order_by("id").values_list("id", flat=True)[:batch])
+    AwaitedSpan.objects.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
 
 

@@ -77,6 +77,7 @@ def retain(
             rows = expired.delete_expired(actor=actor, project=project, now=now, step=own)
         else:
             expired.forget_pending(project=project, now=now)
+            expired.forget_awaited(project=project, now=now)
         yield ProjectRetained(project=project, texts=texts, rows=rows)
 
 

@@ -50,6 +50,7 @@ from helmdash.records.models.saved_views import FirstView, SavedView
 from helmdash.records.models.schema import SchemaMark
 from helmdash.records.models.sessions import Look, OidcIdentity, SignedIn
 from helmdash.records.models.suggestions import LearnedModel, Suggestion
+from helmdash.records.models.telemetry import AwaitedSpan
 from helmdash.records.models.triage import FailureMark, TriageWord
 from helmdash.records.models.trials import Trial, TrialCall
 from helmdash.records.models.upstreams import Upstream
@@ -65,6 +66,7 @@ __all__ = [
     "AlertRule",
     "ApiKey",
     "AuditEntry",
+    "AwaitedSpan",
     "Budget",
     "BudgetAlias",
     "BudgetMode",

@@ -10,8 +10,8 @@ from helmdash.core.calls.finish import normalise_finish_reason
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.usage import normalise_usage
 from helmdash.core.telemetry.logs import call_of, calls_of
-from helmdash.core.telemetry.nesting import Surroundings, innermost
-from helmdash.core.telemetry.spans import capture_of, is_call
+from helmdash.core.telemetry.nesting import innermost
+from helmdash.core.telemetry.spans import above_of, around_of, capture_of, is_call
 from helmdash.core.telemetry.values import Exporter, LogRecord, Span
 from tests.core.telemetry.samples import LOGS, SPANS, Sample
 
@@ -261,31 +261,19 @@ def _names(spans: list[Span]) -> list[str]:
     return [span.span_id for span in spans]
 
 
-def test_of_calls_within_calls_the_innermost_counts_in_whatever_export_they_come() -> None:
+def test_of_calls_within_calls_the_innermost_counts() -> None:
     call = {"gen_ai.operation.name": "chat"}
     outer = _span(call, span_id="a")
     chain = _span({}, span_id="b", parent_id="a")
     inner = _span(call, span_id="c", parent_id="b")
     other = _span(call, span_id="a", trace_id="f" * 32)
-    together = [outer, chain, inner, other]
+    itself = _span(call, span_id="d", parent_id="d")
+    export = [outer, chain, inner, other, itself]
 
-    def left(exports: list[list[Span]]) -> list[str]:
-        memory = Surroundings()
-        found: list[Span] = []
-        for export in exports:
-            calls = [span for span in export if is_call(span)]
-            found += innermost(export, calls, memory, project_id=1)
-        return _names(found)
+    found = innermost(export, [span for span in export if is_call(span)])
 
-    assert sorted(left([together])) == ["a", "c"]
-    assert sorted(left([[inner], [chain], [outer, other]])) == ["a", "c"]
-    assert left([[inner], [chain, outer], [inner], [outer]]) == ["c", "c"]
-
-
-def test_what_is_remembered_is_bounded_and_of_one_project() -> None:
-    memory = Surroundings(most=2)
-    for name in "abc":
-        memory.add((1, TRACE, name))
-
-    held = {key: (key[0], TRACE, key[1]) in memory for key in ((1, "a"), (1, "c"), (2, "c"))}
-    assert held == {(1, "a"): False, (1, "c"): True, (2, "c"): False}
+    assert found == [inner, other, itself]
+    # What lies around is told as calls have their ids: what is one, and what is not here.
+    assert around_of(inner, above_of(inner, {(TRACE, "b"): chain})) == (f"otel:{TRACE}:a",)
+    known = {(TRACE, each.span_id): each for each in (outer, chain)}
+    assert around_of(inner, above_of(inner, known)) == (f"otel:{TRACE}:a",)
