@@ -11,10 +11,12 @@ from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import Alias, BudgetSpec, Tier
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Glyph, Level
+from helmdash.core.text.differences import differences
 from helmdash.core.text.time_ranges import parse_moment
 from helmdash.pages.parts import charts, curve_points, drawings, figure_sources, words
 from helmdash.pages.render import etag
 from helmdash.pages.templatetags import formats
+from helmdash.pages.templatetags.differences import marked
 from helmdash.queries.conversations.curve import CurvePoint
 from tests.builders import FALLBACK, make_health, make_spec
 
@@ -293,3 +295,18 @@ def test_a_tag_depends_on_the_address_and_the_state() -> None:
 
     assert len(tags) == 3
     assert etag("/calls/", "1:7:3") in tags
+
+
+# The text before, the text after, and the markup of what went and came.
+@pytest.mark.parametrize(
+    ("before", "after", "markup"),
+    [
+        ("a red car", "a car", "a <del>red </del>car"),
+        ("a car", "a <b> car", "a <ins>&lt;b&gt; </ins>car"),
+        # Line by line; what indents a line is not struck through.
+        ("{\n  a,\n  b,\n  c\n}", "{\n  c\n}", "{\n  <del>a,</del>\n  <del>b,</del>\n  c\n}"),
+        ("same", "same", "same"),
+    ],
+)
+def test_what_went_is_struck_through_word_by_word(before: str, after: str, markup: str) -> None:
+    assert marked(differences(before, after)) == markup
