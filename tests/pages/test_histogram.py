@@ -34,7 +34,7 @@ def test_parts_stand_on_each_other_as_high_as_they_count() -> None:
     assert first.parts[2].y + 17.0 == first.parts[1].y
     assert second.parts[0].height == 34.0
     assert (second.slot, second.slot_width) == (50.0, 50.0)
-    assert found.totals == (("is-healthy", "Healthy", 40), ("is-critical", "Critical", 10))
+    assert found.totals == (("is-critical", "Critical", 10), ("is-healthy", "Healthy", 40))
 
 
 def test_a_bar_leads_to_its_time_and_says_what_it_counts() -> None:

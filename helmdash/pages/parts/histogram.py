@@ -79,8 +79,8 @@ class PlacedMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
-    """A drawing, with its totals by word (for the legend) and the bounds of its axis (ms since
-    1970, for who drags over it)."""
+    """A drawing, with its totals by word (for the legend, from below upwards) and the bounds of its
+    axis (ms since 1970, for who drags over it)."""
 
     columns: tuple[Column, ...]
     times: tuple[Label, ...]
@@ -139,7 +139,7 @@ def histogram(
         ),
         totals=tuple(
             (css_class, name, sum(bar.parts.get(word, 0) for bar in known))
-            for word, (css_class, name) in reversed(tuple(words.items()))
+            for word, (css_class, name) in words.items()
         ),
         total=sum(bar.calls or 0 for bar in known),
         first_ms=_ms(first),
