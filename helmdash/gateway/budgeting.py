@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from helmdash.core.budgets.budgets import EffectiveBudget
+from helmdash.core.values import quick_value
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.refusals import Refusal
@@ -14,7 +13,7 @@ from helmdash.providers.wire import WireError
 _WHOSE = " (HelmDash's budget for {key}, estimated before sending; nothing was sent.)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """A request's estimated tokens beside what its budget allows."""
 

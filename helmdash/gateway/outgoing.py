@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from helmdash.core.calls.composition import Composition
+from helmdash.core.values import quick_value
 from helmdash.providers.wire import ChatRequest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class OutgoingRequest:
     """A request as the client wrote it, or as remediation wrote it anew: still in its own format.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from helmdash.core.budgets.model_names import beta_window, split_window
 from helmdash.core.conversations.clients import client_of
+from helmdash.core.values import quick_value
 from helmdash.doors.directory import KeyContext
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.options import RequestOptions
@@ -21,7 +21,7 @@ _MODEL_CHARS = 255  # as long as records keep it
 _chance = random.Random()  # noqa: S311
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class GatewayRequest:
     """Who asks for what, and how."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from helmdash.core.values import quick_value
 from helmdash.doors.asgi import Message, Send
 from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.wire import WireError
@@ -36,7 +36,7 @@ _STREAMING: tuple[Header, ...] = (
 _HEADER_CHARS = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Response:
     """A whole response: `body` with `status`, or an `error` for the client's format to word (None:
     all went well).

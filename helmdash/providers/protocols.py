@@ -8,10 +8,10 @@ functions of its modules, gathered; `registry` knows them all.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind, WireFormat
+from helmdash.core.values import quick_value
 from helmdash.providers.wire import (
     ChatRequest,
     EmbeddingReply,
@@ -23,7 +23,7 @@ from helmdash.providers.wire import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
     """A request to an upstream. `path` follows the endpoint's base URL; `body` None is a GET,
     unless `method` says otherwise. `left_out` has a sentence for each thing that was asked for and
@@ -39,7 +39,7 @@ class HttpRequest:
     left_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ReplyContext:
     """What a format says of a reply besides what is in it.
 
@@ -53,7 +53,7 @@ class ReplyContext:
     request: ChatRequest | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ListedModel:
     """A model as a list tells of it: by which name a client asks for it, and who serves it.
 

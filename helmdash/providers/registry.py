@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind, WireFormat
+from helmdash.core.values import quick_value
 from helmdash.providers import anthropic, gemini, ollama, openai, openai_responses
 from helmdash.providers.protocols import ClientFormat, SpokenFormat, UpstreamFormat
 
@@ -57,7 +57,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 _LATEST = ":latest"  # Ollama's tag of a name that has none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ModelRoute:
     """Where a request goes: an endpoint, and the model as that endpoint calls it."""
 

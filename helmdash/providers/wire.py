@@ -8,9 +8,11 @@ None, and stays unsaid on the wire.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, TypeAlias
+
+from helmdash.core.values import quick_value
 
 Json: TypeAlias = Any  # whatever a JSON reader gives
 Object: TypeAlias = Mapping[str, Any]
@@ -28,7 +30,7 @@ class Role(StrEnum):
 # --- the parts of a message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Text:
     """Visible text. `cache`: a prefix ends here that will come again and is worth keeping."""
 
@@ -36,7 +38,7 @@ class Text:
     cache: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Image:
     """An image: base64 `data` of a `media_type`, or a `url` (exactly one of data and url)."""
 
@@ -46,7 +48,7 @@ class Image:
     detail: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Reasoning:
     """What the model thought, where the provider shows it. `signature` is the vendor's seal."""
 
@@ -54,7 +56,7 @@ class Reasoning:
     signature: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """The model asks for a tool. `arguments` is JSON text as the model wrote it, "" for none."""
 
@@ -63,7 +65,7 @@ class ToolCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ToolResult:
     """What a tool answered. `name` is known where the format says it (Gemini needs it)."""
 
@@ -73,7 +75,7 @@ class ToolResult:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Other:
     """A part that only its own format knows (audio, files …): cannot go to another provider.
 
@@ -89,7 +91,7 @@ class Other:
 Part: TypeAlias = Text | Image | Reasoning | ToolCall | ToolResult | Other
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Message:
     """One message. Tool results stand in messages of the role TOOL, one or more in each."""
 
@@ -106,7 +108,7 @@ class Message:
 # --- the request
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ToolOrigin:
     """What a tool is in its client's own format, where that has more kinds than functions.
 
@@ -118,7 +120,7 @@ class ToolOrigin:
     namespace: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Tool:
     """A function the model may call; `parameters` is its JSON Schema. `origin` None: its client
     knows it as this very function."""
@@ -139,7 +141,7 @@ class Choice(StrEnum):
     ONE = "one"  # the one that is named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ToolChoice:
     """`name` goes with Choice.ONE only."""
 
@@ -147,7 +149,7 @@ class ToolChoice:
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class JsonMode:
     """The reply has to be JSON; of a `schema`, when there is one."""
 
@@ -156,7 +158,7 @@ class JsonMode:
     strict: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     """One request for a reply, system messages among the messages, in order.
 
@@ -208,7 +210,7 @@ class ChatRequest:
     repeated: Object = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class EmbeddingRequest:
     """Texts to embed. `encoding` is "float" or "base64" (little-endian 32-bit floats)."""
 
@@ -226,7 +228,7 @@ UNDECODABLE_REPLY = "undecodable_reply"
 UNDECODABLE_STREAM = "undecodable_stream"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class WireError:
     """An error in a vendor's words. `status` is its HTTP status, where there is one; `param` the
     member of the request that it is about, where OpenAI's errors name one."""
@@ -239,7 +241,7 @@ class WireError:
     param: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Reply:
     """What came back. `finish_reason` and `usage` are the vendor's own, untouched.
 
@@ -273,7 +275,7 @@ class Reply:
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class EmbeddingReply:
     """Vectors in the order of the inputs."""
 
@@ -286,7 +288,7 @@ class EmbeddingReply:
 # --- the events of a stream
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Started:
     """The reply has begun; sent at most once, as soon as its id or model is known."""
 
@@ -294,23 +296,23 @@ class Started:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class TextDelta:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ReasoningDelta:
     text: str
     signature: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class RefusalDelta:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ToolCallStarted:
     """`index` numbers the tool calls of the reply from 0, in the order they started."""
 
@@ -319,41 +321,41 @@ class ToolCallStarted:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ToolCallDelta:
     index: int
     arguments: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Finished:
     """The vendor's finish reason; usage may still follow."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class UsageSeen:
     """All usage reported so far, as one vendor-shaped object; a later one replaces it."""
 
     usage: Object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ContextEdited:
     """The provider left something out of the prompt by itself: an entry for each edit."""
 
     edits: tuple[Object, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Failed:
     """An error inside the stream, or bytes that cannot be read (code "undecodable_stream")."""
 
     error: WireError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Ended:
     """The vendor's own end mark ([DONE], message_stop, done: true); nothing of use follows."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from helmdash.core.calls.lanes import Lane
+from helmdash.core.values import quick_value
 
 # How a context is called that no compaction has opened yet.
 FIRST_CONTEXT = "0"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class RequestFacts:
     """What of a request's body tells an agent's side calls and compactions from its turns.
 
@@ -29,7 +29,7 @@ class RequestFacts:
     last_user: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class AgentCall:
     """What an agent's own words say of one call; None where they are silent.
 

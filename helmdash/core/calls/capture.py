@@ -7,7 +7,6 @@ The same shape whether the call was posted to the API, seen by the gateway or in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -17,6 +16,7 @@ from helmdash.core.calls.composition import Composition
 from helmdash.core.calls.lanes import Lane, lane_of
 from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.fingerprints import ChainLinks
+from helmdash.core.values import quick_value
 
 Status = Literal["success", "error", "cancelled"]
 
@@ -37,7 +37,7 @@ CONTEXT_CHARS = 64
 HTTP_CLIENT_CLOSED = 499
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class CapturedTrim:
     """What the caller says was cut before sending (bytes; labels in the order of cutting)."""
 
@@ -47,7 +47,7 @@ class CapturedTrim:
 
 
 @answer("Sent")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class SentSizes:
     """The size of what was sent.
 
@@ -61,7 +61,7 @@ class SentSizes:
     images: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Capture:
     """One request to a model and what came back, in the caller's own words.
 

@@ -6,11 +6,12 @@ Of what was sent, not of what a provider counted: no count of tokens is told apa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import itemgetter
 from typing import Annotated
 
 from helmdash.answers import Doc, answer
+from helmdash.core.values import quick_value
 
 # The few tools that fill a prompt; an agent has dozens, and most say little.
 MOST_RESULT_TOOLS = 6
@@ -19,7 +20,7 @@ RESULT_TOOL_CHARS = 128
 
 
 @answer("Composition")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Composition:
     """Bytes of what a call sent, by kind: of the texts as the model reads them (UTF-8), without the
     JSON around them.

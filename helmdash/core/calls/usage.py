@@ -11,7 +11,8 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from helmdash.core.values import quick_value
 
 # Stored with every call. Reading a vendor's counts in another way is a new version.
 USAGE_VERSION = "usage-3"
@@ -22,7 +23,7 @@ LARGEST_COUNT = 2**53
 _OF_A_PROMPT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Tokens as reported, in our words; null means not reported."""
 
@@ -39,7 +40,7 @@ class Usage:
         return self.prompt_tokens is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class UsageShape:
     """One vendor's names. Each member lists alternatives, best first; a dot goes one level down."""
 

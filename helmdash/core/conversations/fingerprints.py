@@ -7,12 +7,12 @@ which rule reads what). What is kept of a text is its hash alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
 from helmdash.core.text.reasoning import strip_reasoning
+from helmdash.core.values import quick_value
 
 CHAIN_VERSION = "chain-1"
 _ASSISTANT = frozenset({"assistant", "model"})
@@ -59,7 +59,7 @@ class ChatTurn(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ChainLinks:
     """The traces of one request and its reply, made by `links_of`: all that is kept of them.
 

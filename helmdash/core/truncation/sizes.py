@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from helmdash.core.truncation.traces import Trace
+from helmdash.core.values import quick_value
 
 # Below these a template or one odd message decides the ratio.
 LEAST_BYTES = 2_000
@@ -44,7 +44,7 @@ class Sizes(NamedTuple):
     is_trimmed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Suspicion:
     """Why a call is taken for cut. `ratio` bytes a token were expected, over `calls` calls; None
     where the reported count alone told. `window`: tokens; None: none is known."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.core.values import quick_value
 from helmdash.gateway.forwarding.pipes import Pipe
 from helmdash.gateway.responder import Header
 from helmdash.providers.protocols import HttpRequest
@@ -45,7 +45,7 @@ class Translator(Protocol):
         """What a stream goes through."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """`secret` is the upstream's key, which some repeat in their errors; None: it is too short."""
 

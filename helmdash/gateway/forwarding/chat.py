@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.core.values import quick_value
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.context_array import is_dropped
 from helmdash.gateway.forwarding.pipes import Pipe, dropping_pipe, native_pipe, translating_pipe
@@ -23,7 +24,7 @@ from helmdash.providers.wire import ChatRequest, Message, Object, Other, Part, R
 _STREAM_TYPES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ChatTranslator:
     """A reply to a chat request.
 

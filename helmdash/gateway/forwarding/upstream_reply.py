@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from time import perf_counter_ns
 
 from helmdash.core.budgets.refused_windows import refused_window
+from helmdash.core.values import quick_value
 from helmdash.gateway.forwarding.attempt import Attempt, Translator
 from helmdash.gateway.forwarding.overflow_errors import is_overflow
 from helmdash.gateway.responder import Header, passed_headers
@@ -24,7 +24,7 @@ _ATTEMPT_CHARS = 500
 Attempts = tuple[Mapping[str, object], ...]  # every try at one request, ready for JSON
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class NoReply:
     """Nothing came, or not all of it. `http_status` None: not even a status."""
 
@@ -36,7 +36,7 @@ class NoReply:
     headers: tuple[Header, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ErrorReply:
     """The upstream refused, with a status of 400 or more.
 
@@ -59,7 +59,7 @@ class ErrorReply:
         return _too_long(self.attempts, self.status, self.error)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class WholeReply:
     """A success in one piece; `reply.error` where it holds an error all the same."""
 
@@ -79,7 +79,7 @@ class WholeReply:
         return _too_long(self.attempts, self.status, self.reply.error)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class StreamReply:
     """A success whose body comes piece by piece: whoever has this closes `opened`."""
 
