@@ -16,6 +16,7 @@ from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call, CallName, Conversation
 from tests.factories import NOW, make_capture
+from tests.recording.chats import TASK, nameless
 from tests.recording.support import CRITICAL, HEALTHY, record
 
 GATEWAY, LOG, SPAN, TRANSCRIPT = (
@@ -183,3 +184,78 @@ def test_all_names_of_a_call_go_with_its_conversation(project: ProjectInfo) -> N
     erase_conversation(actor=SHELL, project=project, conversation="s-1", now=NOW)
 
     assert not CallName.objects.exists()
+
+
+def _gemini(route: CallRoute, *, number: int = 1, **over: Any) -> Capture:
+    """The same call of Gemini CLI: its requests name no session, its logs tell the reply's id."""
+    said = [part for turn in range(number) for part in (f"{TASK} {turn}", f"Done {turn}.")]
+    given: dict[str, Any] = {
+        "id": f"{route.value}:{number}",
+        "routes": (route,),
+        "client_name": "gemini-cli",
+        "model": "gemini-2.5-pro",
+        "usage": {"prompt_tokens": HEALTHY + number, "completion_tokens": 50},
+        "reply_id": f"reply-{number}",
+        "latency_ms": 900,
+        "started_at": NOW + timedelta(minutes=number),
+        **over,
+    }
+    if route is GATEWAY:
+        return nameless(*said[:-1], reply=said[-1], **given)
+    return make_capture(conversation="session-1", **given)
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["one by one", "at once"])
+@pytest.mark.parametrize("late", [(), (1,), (2,), (1, 2), (1, 2, 3)])
+def test_a_session_of_gemini_cli_is_one_conversation_whichever_door_is_first(
+    project: ProjectInfo, late: tuple[int, ...], together: bool
+) -> None:
+    """late: the calls that the gateway records after their telemetry."""
+    told: list[Capture] = []
+    for number in (1, 2, 3, 4):
+        doors = (LOG, GATEWAY) if number in late else (GATEWAY, LOG)
+        told += [_gemini(door, number=number) for door in doors]
+
+    for group in [told] if together else [[each] for each in told]:
+        record(project, *group)
+
+    conversation = Conversation.objects.get()
+    assert (conversation.generation, conversation.failures) == (4, 0)
+    assert set(Call.objects.values_list("routes", flat=True)) == {"gateway otlp_log"}
+
+
+def test_telemetry_that_runs_ahead_is_joined_in_its_order(project: ProjectInfo) -> None:
+    for number in (1, 2, 3):
+        record(project, _gemini(LOG, number=number))
+    for number in (1, 2, 3, 4):
+        record(project, _gemini(GATEWAY, number=number))
+
+    assert Conversation.objects.get().generation == 4
+    assert Call.objects.count() == 4
+
+
+@pytest.mark.parametrize("order", [(GATEWAY, LOG), (LOG, GATEWAY)])
+@pytest.mark.parametrize("status", ["error", "cancelled"])
+def test_a_failed_call_of_gemini_cli_is_one_row(
+    project: ProjectInfo, order: tuple[CallRoute, ...], status: str
+) -> None:
+    failed: dict[str, Any] = {"usage": None, "reply_id": None, "status": status, "http_status": 429}
+    models = {GATEWAY: "google/gemini-2.5-pro", LOG: "gemini-2.5-pro"}
+    for door in order:
+        record(project, _gemini(door, **failed, model=models[door]))
+    # Another one, seconds later, and one that went well.
+    later = NOW + timedelta(minutes=1, seconds=9)
+    record(project, _gemini(LOG, **failed, id="log:2", started_at=later))
+    record(project, _gemini(LOG, id="log:3"))
+
+    stored = Call.objects.order_by("id").values_list("routes", "status")
+    first = ("gateway otlp_log", status)
+    assert list(stored) == [first, ("otlp_log", status), ("otlp_log", "success")]
+    assert Conversation.objects.get().generation == 3
+
+
+def test_without_a_replys_id_the_figures_and_the_end_tell_it(project: ProjectInfo) -> None:
+    record(project, _gemini(GATEWAY))
+    record(project, _gemini(LOG, reply_id=None), _gemini(LOG, number=2, reply_id=None))
+
+    assert Call.objects.count() == 2

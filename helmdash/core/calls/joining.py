@@ -4,7 +4,8 @@ A provider's own id is certain: Claude Code's `req_…` stands in a response hea
 in a span and in the transcript. Codex' log records name no call; there a call of the same
 conversation with the same counts, at about the same time, is the same one where it came by another
 door. Gemini CLI's requests name no conversation. Its telemetry has the reply's id, its chats have
-not: there a call is the same one with the same model and counts, and its end at the same moment.
+not: there a call is the same one with the same model and counts, and its end at the same moment. So
+it is with a failed one, which has neither a reply nor counts.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ _LIKE_WITHIN: Final = timedelta(minutes=10)
 # So many calls of one conversation with equal counts are told apart, within twenty minutes.
 MOST_ALIKE: Final = 16
 # Agents whose requests name no session, so that a transcript has the figures and the moment of the
-# end alone to be known by. Tried with Gemini CLI 0.61.0: it wrote 60 ms after the gateway's end,
-# and clocks that are set by a network differ by less than a second.
+# end alone to be known by, and a failed call the latter. Tried with Gemini CLI 0.61.0: it wrote
+# 60 ms after the gateway's end, and clocks that are set by a network differ by less than a second.
 _UNNAMED: Final = frozenset({"gemini-cli"})
-_UNNAMED_DOORS: Final = frozenset({CallRoute.GATEWAY, CallRoute.TRANSCRIPT})
+_UNNAMED_DOORS: Final = frozenset({CallRoute.GATEWAY, CallRoute.OTLP_LOG, CallRoute.TRANSCRIPT})
 # More than lies between a user's clock and ours.
 _REPLY_WITHIN: Final = timedelta(minutes=1)
 # Ends this near are compared, and none that are three times as far apart.
@@ -151,15 +152,23 @@ def _in_conversation(capture: Capture, usage: Usage, at: datetime) -> Likeness |
 
 
 def _by_figures(capture: Capture, usage: Usage, at: datetime) -> Likeness | None:
-    """The model, all counts and the end of a call, of which a door knows no conversation."""
+    """The model, all counts and the end of a call, of which a door knows no conversation; of a
+    failed one, which has no counts, the model and the end."""
     if capture.client_name not in _UNNAMED or not _UNNAMED_DOORS.issuperset(capture.routes):
         return None
-    if usage.prompt_tokens is None or usage.completion_tokens is None:
-        return None
-    # The gateway's model may name its upstream before it. What is not told is zero in a transcript.
+    # The gateway's model may name its upstream before it.
     model = capture.model.rpartition("/")[2]
-    counts = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens or 0)
-    text = repr((capture.client_name, model, *counts, usage.reasoning_tokens or 0))
+    counts: tuple[object, ...]
+    if not usage.is_available and capture.effective_status != "success":
+        # Its status may be another one at each door.
+        counts = ("failed",)
+    elif usage.prompt_tokens is None or usage.completion_tokens is None:
+        return None
+    else:
+        # What is not told is zero in a transcript.
+        told = (usage.prompt_tokens, usage.completion_tokens)
+        counts = (*told, usage.cached_tokens or 0, usage.reasoning_tokens or 0)
+    text = repr((capture.client_name, model, *counts))
     return Likeness(text, _end(capture, at), _END_WITHIN, _FEW_ALIKE)
 
 

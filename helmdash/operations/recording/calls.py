@@ -25,7 +25,7 @@ from helmdash.core.budgets.health import Health
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.failures import Cause
 from helmdash.core.calls.finish import FinishReason
-from helmdash.core.calls.joining import may_join
+from helmdash.core.calls.joining import may_join, session_name
 from helmdash.core.rules import CALL_RULES
 from helmdash.core.text.redaction import Masker
 from helmdash.operations.database import rule_sets
@@ -40,13 +40,18 @@ from helmdash.operations.recording.conversation_rows import (
     ConversationIds,
     ConversationRow,
     delete_unused,
+    is_unused,
 )
 from helmdash.operations.recording.inference import Inference
 from helmdash.operations.recording.joining import Joining, KnownCall, KnownCalls, names_of
 from helmdash.operations.recording.judging import Judged, judge
 from helmdash.operations.recording.learned_windows import keep_windows
 from helmdash.operations.recording.masking import masker
-from helmdash.operations.recording.named_conversations import follow_sessions, lock_conversations
+from helmdash.operations.recording.named_conversations import (
+    follow_sessions,
+    lock_conversations,
+    lock_told,
+)
 from helmdash.operations.recording.repeated_streams import RepeatedStreams, counted_on
 from helmdash.operations.recording.truncation import Cutting
 from helmdash.operations.recording.withdrawing import settle_nesting
@@ -145,8 +150,11 @@ def _record(
     names = [name for item in judged for name in names_of(item)]
     known = KnownCalls(_known_calls(project.id, names))
     left = follow_sessions(project.id, judged, conversations, partial(_stored_in, known))
-    nameless = [item for item in judged if _is_nameless(item) and known.find(item) is None]
-    inference = Inference(project.id, nameless, named=conversations.values(), ids=ids)
+    nameless = [item for item in judged if _is_nameless(item)]
+    told = [name for item in nameless if (name := _stored_in(known, item)) is not None]
+    lock_told(project.id, told, conversations)
+    fresh = [item for item in nameless if known.find(item) is None]
+    inference = Inference(project.id, fresh, named=conversations.values(), ids=ids)
     writer = _Batch(project, conversations, inference, cutting, known, now)
     answers: dict[int, Recorded] = {}
     # Calls that others of these lie in come last: by then their ids lead to those.
@@ -159,7 +167,7 @@ def _record(
             answers[at] = replace(first.answer, id=item.capture.id or "", duplicate=True)
     writer.write()
     keep_windows(project_id=project.id, items=writer.items, rules=rules, now=now)
-    delete_unused([*conversations.values(), *left])
+    delete_unused([*conversations.values(), *left, *writer.left])
     return tuple(answers[at] for at in range(len(judged)))
 
 
@@ -169,7 +177,7 @@ class _Batch:
     def __init__(
         self,
         project: ProjectInfo,
-        conversations: Mapping[str, ConversationRow],
+        conversations: dict[str, ConversationRow],
         inference: Inference,
         cutting: Cutting,
         known: KnownCalls[Recorded],
@@ -186,6 +194,7 @@ class _Batch:
         self._standings = ConversationBatch(project.id)
         self._compactions = ClientCompactions()
         self._repeated = RepeatedStreams()
+        self.left: list[ConversationRow] = []  # conversations that turned out to be others
         self._taken: list[tuple[Placed, Masker]] = []
         self._call_rows: list[dict[str, object]] = []
 
@@ -228,6 +237,30 @@ class _Batch:
             now=self._now,
         )
         self._joining.take(first, item, row)
+        if _is_nameless(item) or session_name(item.capture) is not None:
+            held = self._row_of(first)
+            if held is not None:
+                self._go_on_in(held, first, item)
+
+    def _row_of(self, first: KnownCall[Recorded]) -> ConversationRow | None:
+        """The conversation of a call that is known, where this transaction holds it."""
+        rows = [*self._conversations.values(), *self._inference.rows]
+        if first.row is not None:
+            pk = first.row["conversation_id"]
+            return next((row for row in rows if row.id == pk), None)
+        return next((row for row in rows if row.name == first.answer.conversation), None)
+
+    def _go_on_in(self, row: ConversationRow, first: KnownCall[Recorded], item: Judged) -> None:
+        """Let what comes after a call that is told of again go on in its conversation: by the
+        messages that a gateway knows, and by the session that it does not."""
+        links, name = item.capture.links, item.capture.conversation or ""
+        number = first.answer.generation
+        if links is not None and number is not None and _is_nameless(item):
+            self._inference.leave_later(row, item, links, generation=number)
+        told = self._conversations.get(name)
+        if told is not None and told is not row and is_unused(told):
+            self.left.append(told)
+            self._conversations[name] = row
 
     @property
     def items(self) -> Iterator[Judged]:
@@ -284,6 +317,7 @@ class _Batch:
     def _write_joined(self, held: Mapping[int, ConversationRow]) -> None:
         """Where all calls are known: what other doors add to them."""
         changes = self._joining.apply(held, self._standings)
+        self._inference.write(self._now)
         if changes:
             self._standings.write()
             self._known.write()

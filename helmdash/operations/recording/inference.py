@@ -87,6 +87,11 @@ class Inference:
         if items:
             self._learn(items)
 
+    @property
+    def rows(self) -> Iterable[ConversationRow]:
+        """The conversations that it holds locked, or has made."""
+        return self._rows.values()
+
     def place(self, item: Judged, links: ChainLinks) -> Inferred:
         """The conversation of the next call, made where it is new."""
         caller = _caller_tag(item.caller)
@@ -114,14 +119,26 @@ class Inference:
 
     def leave(self, row: ConversationRow, item: Judged, links: ChainLinks) -> None:
         """Note the fingerprints of a call that its conversation has just taken in."""
-        caller = _caller_tag(item.caller)
         self._grown.setdefault(row.id, row.generation - 1)
         self._sizes[row.id] = _size(item)
         self._ends[row.id] = (item.started_at, item.capture.latency_ms)
+        self._leave(row, item, links, row.generation)
+
+    def leave_later(
+        self, row: ConversationRow, item: Judged, links: ChainLinks, *, generation: int
+    ) -> None:
+        """Note the fingerprints of a call that another door told of before, without any: it has
+        this number in the conversation, whose row is locked."""
+        self._rows.setdefault(row.id, row)
+        self._names.setdefault(row.id, row.name)
+        self._leave(row, item, links, generation)
+
+    def _leave(self, row: ConversationRow, item: Judged, links: ChainLinks, number: int) -> None:
+        caller = _caller_tag(item.caller)
         failed = failed_fingerprint(links.head) if _is_failed_first(item, links) else ""
-        for fingerprint in filter(None, (*fingerprints_of(links, row.generation), failed)):
-            self._fingerprints.setdefault(fingerprint + caller, {})[row.id] = row.generation
-            self._left[row.id, fingerprint + caller] = row.generation
+        for fingerprint in filter(None, (*fingerprints_of(links, number), failed)):
+            self._fingerprints.setdefault(fingerprint + caller, {})[row.id] = number
+            self._left[row.id, fingerprint + caller] = number
 
     def _failed_before(self, item: Judged, links: ChainLinks) -> ConversationRow | None:
         """The conversation of this very request, if its only call so far has failed before it."""

@@ -84,3 +84,18 @@ def follow_sessions(
             left.append(conversations[name])
             conversations[name] = rows[0]
     return left
+
+
+def lock_told(
+    project_id: int,
+    names: Iterable[str],
+    conversations: dict[str, ConversationRow],
+) -> None:
+    """Add the conversations of stored calls that are told of again, locked, to those of a batch.
+
+    conversations: by the names that the batch has for them. What was erased meanwhile is left out.
+    """
+    held = {row.name for row in conversations.values()}
+    wanted = {name for name in names if name not in held}
+    if wanted:
+        conversations |= {row.name: row for row in lock_by_name(project_id, wanted)}
