@@ -600,7 +600,15 @@ def test_an_erased_conversation_is_gone_at_every_address(owner: Door, stranger: 
     first = owner.delete("/conversations/talk")
     again = owner.delete("/conversations/talk")
 
-    nothing = {"conversation": "talk", "calls": 0, "messages": 0, "fits": 0, "waiting_prompts": 0}
+    nothing = {
+        "conversation": "talk",
+        "calls": 0,
+        "messages": 0,
+        "fits": 0,
+        "plans": 0,
+        "sub_agents": 0,
+        "waiting_prompts": 0,
+    }
     assert other == nothing
     assert (first.status_code, first.json()) == (200, {**nothing, "calls": 1})
     assert (again.status_code, again.json()) == (200, nothing)

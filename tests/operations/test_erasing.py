@@ -19,6 +19,7 @@ from helmdash.core.agents.claude_hooks import ClientEvent, ClientEventKind
 from helmdash.core.conversations.fingerprints import ChatTurn, links_of
 from helmdash.core.text.query_terms import quoted, term_text
 from helmdash.operations import care, saved_views, triage
+from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.operations.recorder import recorder
 from helmdash.operations.recorder.units import Unit
 from helmdash.operations.recording.client_events import note_event
@@ -33,9 +34,18 @@ from helmdash.operations.retention.expired import delete_expired
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.models import AuditEntry, Call, Conversation, SavedView, StoredMessage
+from helmdash.records.models import (
+    AuditEntry,
+    Call,
+    Conversation,
+    Fit,
+    PlanRecord,
+    SavedView,
+    StoredMessage,
+)
 from tests.factories import NOW, make_capture
 from tests.operations.care_support import Talk
+from tests.plan_rows import add_attempt, make_plan
 from tests.recording.support import make_ruled_project, record
 
 SYSTEM = {"role": "system", "content": "Be brief."}
@@ -85,6 +95,32 @@ def fill(project: ProjectInfo, name: str) -> None:
     )
     care.clear(actor=SHELL, project=project, conversation=name, now=talk.tick())
     talk.advance(has_user_prompt=True, user_prompt=f"{name} waits")
+    for agent, parent in ((f"{name}:one", name), (f"{name}:two", f"{name}:one")):
+        said = {"messages": (user(f"{agent} says"),), "content": f"{agent} hears"}
+        record(project, make_capture(id=agent, conversation=agent, parent=parent, **said))
+    ask(project, name)
+
+
+def ask(project: ProjectInfo, name: str) -> None:
+    """A fit, a plan and a call that was made for the plan, all for a conversation."""
+    fit_catalog(
+        actor=SHELL,
+        project=project,
+        model="m",
+        intent=f"{name} intends",
+        catalog={"packs": [{"name": "a.b", "description": "One."}], "pipelines": []},
+        catalog_name=None,
+        context=None,
+        defaults=None,
+        history=(),
+        caller="k",
+        now=NOW,
+        conversation=name,
+    )
+    plan = make_plan(project, f"{name}-plan", intent=f"{name} plans", conversation=name)
+    attempt = add_attempt(plan)
+    messages = (user(f"{name} is planned"),)
+    record(project, make_capture(id=attempt.call_name, conversation=None, messages=messages))
 
 
 def everything() -> dict[str, list[str]]:
@@ -119,7 +155,8 @@ def test_nothing_of_it_is_left_and_all_else_is_as_it_was(project: ProjectInfo, b
 
     erased = erase(project, MARK, batch=batch)
 
-    assert (erased.calls, erased.messages, erased.prompts) == (4, 4, 1)
+    assert (erased.calls, erased.messages, erased.prompts) == (4 + 2 + 1, 4 + 2 + 1, 1)
+    assert (erased.fits, erased.plans, erased.sub_agents) == (1, 1, 2)
     assert everything() == before
     assert erase(project, MARK) == Erased()
     # Who erased something is kept, not what it was called.
@@ -169,7 +206,7 @@ def test_no_saved_view_asks_for_it_any_more(project: ProjectInfo) -> None:
 def test_it_reaches_every_table_that_refers_to_a_conversation_or_call(project: ProjectInfo) -> None:
     """So that a table that is added later cannot be forgotten: `fill` has to fill it, too."""
     fill(project, MARK)
-    found = Conversation.objects.get()
+    found = Conversation.objects.get(name=MARK)
     unfilled = set()
     for owner, keys in ((Conversation, [found.pk]), (Call, Call.objects.values("pk"))):
         for model, field in referring(owner):
@@ -264,6 +301,20 @@ def test_an_erasure_that_broke_off_is_finished_by_retention(project: ProjectInfo
     assert finish_broken_off(project_id=project.id, now=NOW) == 0
 
 
+def test_what_was_asked_for_a_conversation_without_calls_goes_with_its_name(
+    project: ProjectInfo,
+) -> None:
+    ask(project, "early")
+    ask(project, "other")
+
+    erased = erase(project, "early")
+
+    assert (erased.calls, erased.fits, erased.plans) == (1, 1, 1)
+    assert [each.conversation for each in Fit.objects.all()] == ["other"]
+    assert [each.name for each in PlanRecord.objects.all()] == ["other-plan"]
+    assert [each.name for each in Call.objects.all()] == ["other-plan-1"]
+
+
 def test_only_whoever_may_erase_does(project: ProjectInfo) -> None:
     say(project, "a", "talk", "first")
     key = KeyHolder(
@@ -284,8 +335,8 @@ def test_by_command(project: ProjectInfo, capsys: pytest.CaptureFixture[str]) ->
 
     said = capsys.readouterr().out.splitlines()
     assert said == [
-        "default: erased 1 calls, 2 messages and 0 fits of talk.",
-        "default: erased 0 calls, 0 messages and 0 fits of talk.",
+        "default: erased 1 calls, 2 messages, 0 fits and 0 plans of talk and 0 sub-agents.",
+        "default: erased 0 calls, 0 messages, 0 fits and 0 plans of talk and 0 sub-agents.",
     ]
 
 

@@ -136,9 +136,10 @@ def get_timeline(request: HttpRequest, conversation_id: str) -> HttpResponse:
 def erase_conversation(request: HttpRequest, conversation_id: str) -> HttpResponse:
     """Erase one conversation, for good.
 
-    Its calls with their texts, its reminders, rounds and guidance go; a message that a call of
-    another conversation carries stays with that one. To ask again changes nothing. A call that is
-    reported later begins the conversation anew.
+    Its calls with their texts, fits and plans that named it, its reminders, rounds and guidance go,
+    and its sub-agents' with them; a message that a call of another conversation carries stays with
+    that one. To ask again changes nothing. A call that is reported later begins the conversation
+    anew.
     """
     require_conversation_id(conversation_id)
     access = access_of(request)

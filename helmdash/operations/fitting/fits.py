@@ -109,6 +109,7 @@ def fit_catalog(
         intent=intent,
         catalog_name=name,
         caller=caller,
+        conversation=conversation,
         now=now,
     )
     return fitted
@@ -170,14 +171,15 @@ def keep_fit(
     intent: str,
     catalog_name: str,
     caller: str,
+    conversation: str | None,
     now: datetime,
 ) -> None:
     """Store the Trim of a fit, and tell the log where much was cut (helmdeck ADR 050).
 
     Where the project keeps texts in full, what it was made of is kept as well, so that it can be
-    made again under another budget.
+    made again under another budget. conversation: it goes when that is erased; None: not told.
     """
-    _store(project, fitted, prepared, inputs, intent, catalog_name, caller, now)
+    _store(project, fitted, prepared, inputs, intent, catalog_name, caller, conversation, now)
     _log(fitted)
 
 
@@ -189,6 +191,7 @@ def _store(
     intent: str,
     name: str,
     caller: str,
+    conversation: str | None,
     now: datetime,
 ) -> None:
     keeps_text = project.payload == Payload.FULL.value
@@ -212,6 +215,7 @@ def _store(
         "budget": asdict(fitted.budget),
         "inputs": inputs.to_json() if keeps_text else None,
         "caller": caller,
+        "conversation": conversation,
         "created_at": now,
     }
     insert_fit(row)

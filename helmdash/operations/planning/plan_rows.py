@@ -78,6 +78,7 @@ def open_plan(question: Question, *, waits: bool) -> None:
         sketch=[list(clause) for clause in question.sketch],
         model=question.model,
         caller=question.caller,
+        conversation=question.ask.conversation,
         text_sha=question.text_sha,
         context_bytes=json_bytes(question.ask.context) if question.ask.context else None,
         # A chain that was only guessed at is no fact to be kept.
@@ -102,10 +103,14 @@ def note_progress(question: Question, percent: int) -> None:
 
 
 def keep_attempt(question: Question, attempt: Attempt) -> None:
-    """Store a call that was made for the plan, with what came of it."""
+    """Store a call that was made for the plan, with what came of it. Nothing where its conversation
+    was erased meanwhile, and the plan with it."""
+    plan_id = _rows(question).values_list("id", flat=True).first()
+    if plan_id is None:
+        return
     PlanAttempt.objects.create(
         project_id=question.project.id,
-        plan_id=_rows(question).values_list("id", flat=True).get(),
+        plan_id=plan_id,
         number=attempt.number,
         purpose=attempt.purpose,
         call_name=attempt.call_id,
@@ -134,11 +139,14 @@ def keep_catalog(question: Question, catalog: Mapping[str, object], now: datetim
 
 
 def close_plan(question: Question, ending: Ending, now: datetime) -> None:
-    """Store answer or cause, and the steps, in one transaction, and have it counted."""
+    """Store answer or cause, and the steps, in one transaction, and have it counted. Nothing where
+    its conversation was erased meanwhile, and the plan with it."""
     cause = ending.cause
     fitted = ending.fitted
     with transaction.atomic():
-        plan = _rows(question).select_for_update().get()
+        plan = _rows(question).select_for_update().first()
+        if plan is None:
+            return
         # One that was given up before has been counted as that.
         before = plan_facts_of_row(plan)
         plan.outcome = ending.outcome

@@ -249,6 +249,7 @@ class Teller:
             intent=question.intent,
             catalog_name=question.catalog_name,
             caller=question.caller,
+            conversation=question.ask.conversation,
             now=now,
         )
         return Attempt(

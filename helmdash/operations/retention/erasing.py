@@ -1,11 +1,11 @@
 """Erasing a conversation with all that hangs on it, for good (ADR 22).
 
 Its calls with their payloads and what they added to rollups, the messages that no other call
-carries, the fits made for its calls, rounds, marks, level changes, guidance, reminders, texts that
-wait: whatever refers to the row, and saved views that ask for it by name. Answers kept for repeats
-of requests are given no more. Plans belong to no conversation and stay. What is still in memory or
-in the spool is stored first, so that it is erased as well; a call that ends later begins the
-conversation anew.
+carries, the fits and plans that were made for it, rounds, marks, level changes, guidance,
+reminders, texts that wait: whatever refers to the row, and saved views that ask for it by name. The
+conversations of its sub-agents go the same way. Answers kept for repeats of requests are given no
+more. What is still in memory or in the spool is stored first, so that it is erased as well; a call
+that ends later begins the conversation anew.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from helmdash.operations.alerts.forgetting import forget_conversation
 from helmdash.operations.database.scrubbing import scrub
 from helmdash.operations.database.transactions import write
 from helmdash.operations.recorder import recorder
+from helmdash.operations.retention import erased_asks
 from helmdash.operations.retention.erased_views import forget_in_views
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.operations.rollups.noting import (
@@ -64,6 +65,8 @@ class Erased:
     calls: int = 0
     messages: int = 0
     fits: int = 0
+    plans: int = 0
+    sub_agents: int = 0
     prompts: Annotated[int, JsonName("waiting_prompts")] = 0
 
     def __add__(self, other: Erased) -> Erased:
@@ -72,6 +75,8 @@ class Erased:
             calls=self.calls + other.calls,
             messages=self.messages + other.messages,
             fits=self.fits + other.fits,
+            plans=self.plans + other.plans,
+            sub_agents=self.sub_agents + other.sub_agents,
             prompts=self.prompts + other.prompts,
         )
 
@@ -92,11 +97,26 @@ def erase_conversation(
     if "\x00" in conversation:
         return Erased()
     # First, and by itself: an erasure that breaks off was begun all the same.
-    write(partial(_note, actor, project, conversation))
+    write(partial(_note, actor, project))
     recorder().settle(_SETTLE_SECONDS)
-    recorder().forget_rejected(project_id=project.id, conversation=conversation)
-    row = Conversation.objects.filter(project_id=project.id, name=conversation).first()
-    erased = Erased()
+    names = _with_sub_agents(project.id, conversation)
+    erased = Erased(sub_agents=len(names) - 1)
+    # The innermost first: broken off, they are found by their parents again.
+    for name in reversed(names):
+        erased += _erase_one(project, name, now=now, batch=batch)
+    idempotency.withhold(project_id=project.id)
+    # So that nothing waits that tells of its calls one by one.
+    fold_all()
+    scrub()
+    return erased
+
+
+def _erase_one(project: ProjectInfo, name: str, *, now: datetime, batch: int) -> Erased:
+    recorder().forget_rejected(project_id=project.id, conversation=name)
+    told = AuditEntry.objects.filter(project_id=project.id, kind="conversation")
+    told.filter(subject=name[:SUBJECT_CHARS]).update(subject=_NAMELESS)
+    row = Conversation.objects.filter(project_id=project.id, name=name).first()
+    erased = _erase_asks(project.id, name, now=now, batch=batch)
     while row is not None:
         while calls := _some_calls(row, batch):
             erased += _erase_calls(project.id, calls, now)
@@ -104,21 +124,37 @@ def erase_conversation(
         if write(partial(_delete_if_empty, row, now)):
             break
         row = Conversation.objects.filter(pk=row.pk).first()
-    idempotency.withhold(project_id=project.id)
-    write(partial(forget_conversation, project_id=project.id, name=conversation))
-    forget_in_views(project_id=project.id, conversation=conversation, nameless=_NAMELESS)
-    waiting = PendingPrompt.objects.filter(project_id=project.id, conversation_name=conversation)
+    write(partial(forget_conversation, project_id=project.id, name=name))
+    forget_in_views(project_id=project.id, conversation=name, nameless=_NAMELESS)
+    waiting = PendingPrompt.objects.filter(project_id=project.id, conversation_name=name)
     prompts, _ = waiting.delete()
-    # So that nothing waits that tells of its calls one by one.
-    fold_all()
-    scrub()
     return erased + Erased(prompts=prompts)
 
 
-def _note(actor: Actor, project: ProjectInfo, conversation: str) -> None:
-    """Who erased and when stays, and what people did to it before; its name goes with it."""
-    told = AuditEntry.objects.filter(project_id=project.id, kind="conversation")
-    told.filter(subject=conversation[:SUBJECT_CHARS]).update(subject=_NAMELESS)
+def _erase_asks(project_id: int, name: str, *, now: datetime, batch: int) -> Erased:
+    erased = Erased()
+    while (found := erased_asks.find_plans(project_id, name, batch)).plans:
+        # The calls first: broken off, they are found by their plans again.
+        erased += _erase_calls(project_id, found.calls, now)
+        erased += Erased(plans=erased_asks.erase_plans(project_id, found.plans, now))
+    return erased + Erased(fits=erased_asks.erase_fits(project_id, name, now, batch))
+
+
+def _with_sub_agents(project_id: int, conversation: str) -> list[str]:
+    """The conversation, its sub-agents, and theirs."""
+    rows = Conversation.objects.filter(project_id=project_id).order_by("id")
+    names, found = [conversation], [conversation]
+    while found := [
+        name
+        for name in rows.filter(parent__in=found).values_list("name", flat=True)
+        if name not in names
+    ]:
+        names += found
+    return names
+
+
+def _note(actor: Actor, project: ProjectInfo) -> None:
+    """Who erased and when stays, and what people did to it before; its name does not."""
     audit.note(
         actor=actor,
         project_id=project.id,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
 
+from helmdash.records.fields import name_field
 from helmdash.records.models.access import Project
 
 
@@ -30,11 +32,20 @@ class Fit(models.Model):
     # Where the project keeps texts in full: with intent and catalog enough to make it again.
     inputs = models.JSONField(null=True, help_text="core.fitting.inputs.FitInputs")
     caller = models.CharField(max_length=128, blank=True, default="")
+    conversation = name_field(255, "Name of the conversation it was asked for; null: not told.")
     created_at = models.DateTimeField()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["project", "name"], name="fit_name")]
-        indexes = [models.Index(fields=["project", "created_at", "id"], name="fit_by_time")]
+        indexes = [
+            models.Index(fields=["project", "created_at", "id"], name="fit_by_time"),
+            # What goes with a conversation that is erased.
+            models.Index(
+                fields=["project", "conversation"],
+                condition=Q(conversation__isnull=False),
+                name="fit_by_conversation",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

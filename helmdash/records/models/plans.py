@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.failures import FailureCause
-from helmdash.records.fields import count_field, one_of, word_field
+from helmdash.records.fields import count_field, name_field, one_of, word_field
 from helmdash.records.models.access import Project
 from helmdash.records.models.rules import rules_field
 
@@ -37,6 +37,7 @@ class PlanRecord(models.Model):
     context_bytes = count_field()
     model = models.CharField(max_length=255)
     caller = word_field(128)
+    conversation = name_field(255, "Name of the conversation it was asked for; null: not told.")
     prompt_variant = word_field(32)
     complexity = word_field(16)
     outcome = models.CharField(max_length=8, default="running")
@@ -94,6 +95,12 @@ class PlanRecord(models.Model):
             # The steps of a chain that a single_pick agent goes along.
             models.Index(
                 fields=["project", "intent_sha", "started_at", "id"], name="plan_by_intent"
+            ),
+            # What goes with a conversation that is erased.
+            models.Index(
+                fields=["project", "conversation"],
+                condition=Q(conversation__isnull=False),
+                name="plan_by_conversation",
             ),
             # Answers that have waited long enough.
             models.Index(

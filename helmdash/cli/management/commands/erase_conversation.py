@@ -16,7 +16,8 @@ from helmdash.queries.access import default_project, find_project
 
 class Command(BaseCommand):
     help = (
-        "Erase a conversation with its calls, texts, reminders, rounds and guidance, for good. "
+        "Erase a conversation with its calls, texts, fits, plans, reminders and sub-agents, for "
+        "good. "
         "To do it again changes nothing."
     )
 
@@ -35,6 +36,7 @@ class Command(BaseCommand):
             actor=SHELL, project=project, conversation=options["name"], now=timezone.now()
         )
         self.stdout.write(
-            f"{project.slug}: erased {erased.calls} calls, {erased.messages} messages and "
-            f"{erased.fits} fits of {options['name']}."
+            f"{project.slug}: erased {erased.calls} calls, {erased.messages} messages, "
+            f"{erased.fits} fits and {erased.plans} plans of {options['name']} and "
+            f"{erased.sub_agents} sub-agents."
         )
