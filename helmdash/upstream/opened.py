@@ -51,19 +51,27 @@ class Opened:
 
     async def read(self, limit_bytes: int) -> bytes:
         """The whole body. Raises UpstreamFailed: too_large, and what `chunks` raises."""
+        if not (self._coding or self._peeked):
+            whole = self._stream.take_whole()
+            if whole is not None:
+                self._check_size(len(whole), limit_bytes)
+                return whole
         parts: list[bytes] = []
         size = 0
         async for chunk in self.chunks():
             size += len(chunk)
-            if size > limit_bytes:
-                self._fail(
-                    UpstreamFailed(
-                        FailureKind.TOO_LARGE,
-                        f"Upstream {self._name} answered with more than {limit_bytes:,} bytes.",
-                    )
-                )
+            self._check_size(size, limit_bytes)
             parts.append(chunk)
         return b"".join(parts)
+
+    def _check_size(self, size: int, limit_bytes: int) -> None:
+        if size > limit_bytes:
+            self._fail(
+                UpstreamFailed(
+                    FailureKind.TOO_LARGE,
+                    f"Upstream {self._name} answered with more than {limit_bytes:,} bytes.",
+                )
+            )
 
     async def peek(self, limit_bytes: int) -> bytes:
         """The beginning of the body, or all of it; `read` and `chunks` hand it out once more.

@@ -25,6 +25,7 @@ from aiohttp.tracing import Trace
 from yarl import URL
 
 from helmdash.upstream.guard import RefusedAddress, socket_maker
+from helmdash.upstream.quick_requests import Answer, Opener, request_head
 from helmdash.upstream.uploads import BUFFERED_BYTES, Upload
 
 # More calls at once than this wait for a connection; a thousand streams is what one process bears.
@@ -78,6 +79,7 @@ class Transport(httpx.AsyncBaseTransport):
         self._resolver = resolver
         self._most_connections = most_connections
         self._session: aiohttp.ClientSession | None = None
+        self._opener: Opener | None = None
         self._in_use = 0
         self.is_closed = False
 
@@ -129,7 +131,7 @@ class Transport(httpx.AsyncBaseTransport):
         limits = _limits(connect, read, pool)
         self._in_use += 1
         failure: Exception | None = None
-        answer: aiohttp.ClientResponse | None = None
+        answer: aiohttp.ClientResponse | Answer | None = None
         try:
             answer = await self._request(method, url, headers, body, limits, write)
         except Exception as error:
@@ -162,8 +164,13 @@ class Transport(httpx.AsyncBaseTransport):
         body: bytes,
         limits: aiohttp.ClientTimeout,
         write_seconds: float,
-    ) -> aiohttp.ClientResponse:
+    ) -> aiohttp.ClientResponse | Answer:
         session = self._session or self._open_session()
+        if self._opener is not None and 0 < len(body) <= BUFFERED_BYTES:
+            place = _url(url)
+            head = request_head(method, place, tuple(headers))
+            if head is not None:
+                return await self._opener.open(place, head, body, limits)
         upload = Upload(body, write_seconds) if len(body) > BUFFERED_BYTES else None
         answer = session.request(
             method,
@@ -191,6 +198,7 @@ class Transport(httpx.AsyncBaseTransport):
             max_line_size=_MOST_HEADER_BYTES,
             max_field_size=_MOST_HEADER_BYTES,
         )
+        self._opener = Opener(self._session, most_header_bytes=_MOST_HEADER_BYTES)
         return self._session
 
     def _told(self, error: Exception) -> Exception:
@@ -247,7 +255,11 @@ class Body(httpx.AsyncByteStream):
     """
 
     def __init__(
-        self, answer: aiohttp.ClientResponse, transport: Transport, *, read_seconds: float
+        self,
+        answer: aiohttp.ClientResponse | Answer,
+        transport: Transport,
+        *,
+        read_seconds: float,
     ) -> None:
         self._answer = answer
         self._transport: Transport | None = transport
@@ -266,6 +278,17 @@ class Body(httpx.AsyncByteStream):
         data = await self.next_bytes()
         if not data:
             raise StopAsyncIteration
+        return data
+
+    def take_whole(self) -> bytes | None:
+        """All of it, where nothing was read and the last byte is here already, as of most replies
+        that are no streams; None: it is not. Never raises."""
+        content = self._answer.content
+        if self._is_over or not content.is_eof() or content.exception() is not None:
+            return None
+        data = content.read_nowait()
+        self._is_over = True
+        self.close()
         return data
 
     async def next_bytes(self) -> bytes:

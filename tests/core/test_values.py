@@ -19,7 +19,7 @@ class _Frozen:
     size: int = 0
 
 
-def test_a_quick_value_equals_and_hashes_by_its_fields():
+def test_a_quick_value_equals_and_hashes_by_its_fields() -> None:
     one, same, other = _Quick(name="a"), _Quick(name="a"), _Quick(name="a", size=1)
 
     assert one == same != other
@@ -27,7 +27,7 @@ def test_a_quick_value_equals_and_hashes_by_its_fields():
     assert {one: 1}[same] == 1
 
 
-def test_a_quick_value_is_copied_like_any_dataclass():
+def test_a_quick_value_is_copied_like_any_dataclass() -> None:
     changed = replace(_Quick(name="a"), size=2)
 
     assert changed == _Quick(name="a", size=2)
