@@ -39,6 +39,7 @@ _HAS: Final[Mapping[str, Q]] = {
     "tools": Q(sent_tools_bytes__gt=0),
     "usage": Q(prompt_tokens__isnull=False),
     # Unknown is said too, or it would be lost when it is left out.
+    "json": Q(response_format__istartswith="json"),
     "reasoning": Q(reasoning_tokens__isnull=False, reasoning_tokens__gt=0),
 }
 
@@ -70,6 +71,7 @@ CALL_FIELDS: Final = (
     Field(name="outcome", kind=Kind.WORD, meaning="what came of it", words=same(CallOutcome)),
     Field(name="key", kind=Kind.TEXT, meaning="model, exactly as figures name it"),
     Field(name="sent", kind=Kind.COUNT, meaning="bytes sent"),
+    Field(name="catalog", kind=Kind.COUNT, meaning="bytes of the fitted catalog"),
     Field(
         name="evidence", kind=Kind.WORD, meaning="figure learned from it", words=same(EvidenceKind)
     ),
@@ -144,6 +146,7 @@ CALL_TERMS: Final = TermTable(
         "output": "completion_tokens",
         "http": "http_status",
         "sent": "sent_bytes",
+        "catalog": "trim_after_bytes",
     },
     words={"level": "level", "finish": "finish_reason", "reason": "level_reason"},
     has=_HAS,

@@ -9,15 +9,17 @@ from random import Random
 import pytest
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.calls.capture import Capture, SentSizes
+from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.core.evidence.figures import Figure
 from helmdash.core.evidence.suggested import SuggestionState
+from helmdash.core.text.query_terms import parse_query
 from helmdash.operations.budgets.reverting import revert_edits
 from helmdash.operations.evidence import deciding, refreshing
 from helmdash.operations.evidence.deciding import NoSuchSuggestion, SuggestionDecided
 from helmdash.operations.rollups import folding
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
+from helmdash.queries.call_terms import CALL_TERMS
 from helmdash.queries.evidence import suggestions
 from helmdash.queries.evidence.learned import learned_of
 from helmdash.queries.evidence.limits import limits_of_model
@@ -229,3 +231,59 @@ def test_only_models_with_something_new_are_learned_anew(project: ProjectInfo) -
     assert learned_at(5) == {_MODEL}
     assert learned_at(23) == set()
     assert learned_at(29) == {_MODEL, other}
+
+
+def test_each_number_of_a_sentence_leads_to_as_many_calls(project: ProjectInfo) -> None:
+    """Shares beside a ceiling of prompts and of catalogs, windows, replies, ways of asking."""
+    random = Random(11)
+    calls = [*_calls(cliff=24_576)]
+    for number in range(400):
+        is_json, catalog = random.random() < 0.5, int(2_000 * 2 ** random.uniform(0, 4))
+        is_clean = random.random() < (0.95 if catalog < 12_288 else 0.3) * (1.0 if is_json else 0.6)
+        calls.append(
+            make_capture(
+                id=f"plan-{number}",
+                model="openai/gpt-4o-mini",
+                conversation=None,
+                purpose="plan",
+                prompt_variant=random.choice(("full_steps", "single_pick")),
+                response_format="JSON_object" if is_json else None,
+                trim=CapturedTrim(before_bytes=90_000, after_bytes=catalog),
+                finish_reason="length" if number % 20 == 0 else "stop",
+                decoded=is_clean,
+                usage={"prompt_tokens": 1_000, "completion_tokens": 400 + number},
+                started_at=NOW - timedelta(hours=number + 1),
+            )
+        )
+    for number in range(60):
+        tokens = min(1_000 * (number % 12 + 1), 8_000 - number % 3)
+        calls.append(
+            make_capture(
+                id=f"cut-{number}",
+                model="acme/local",
+                conversation=f"talk-{number // 12}",
+                usage={"prompt_tokens": tokens, "completion_tokens": 50},
+                sent=SentSizes(bytes=4_000 * (number % 12 + 1), messages=2 * (number % 12) + 1),
+                started_at=NOW - timedelta(hours=9 - number // 12, minutes=50 - number % 12),
+            )
+        )
+    record(project, *calls)
+    refreshing.refresh(project_id=project.id, now=NOW)
+
+    found = suggestions.page(project_id=project.id).items
+
+    assert {each.figure.value for each in found} >= {
+        "input_tokens", "context_length", "max_catalog_bytes", "wants_strict_json", "tier",
+    }  # fmt: skip
+    for each in found:
+        assert len(each.numbers) >= 2 or each.figure is Figure.CHARS_PER_TOKEN, each.figure
+        for told in each.numbers:
+            asked = parse_query(told.query, CALL_TERMS.fields).terms
+            rows = Call.objects.filter(
+                CALL_TERMS.conditions(project.id, asked),
+                project_id=project.id,
+                started_at__gte=each.since,
+                started_at__lt=each.until,
+            )
+            assert rows.count() == told.calls, (each.why, told)
+            assert told.text in each.why

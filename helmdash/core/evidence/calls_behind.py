@@ -64,6 +64,29 @@ def prompts_above(query: str, *, ceiling: int, in_bytes: bool) -> str:
     return f"{query} {'sent' if in_bytes else 'prompt'}:>{ceiling}"
 
 
+def sizes_between(query: str, *, field: str, least: int, most: int) -> str:
+    """Those of them of some sizes, both included. field: prompt, sent or catalog."""
+    return f"{query} {field}:{least}..{most}"
+
+
+def clean_ones(query: str) -> str:
+    """Those of them that were clean."""
+    return f"{query} outcome:clean"
+
+
+def counted_as(query: str, *, least: int) -> str:
+    """Those of them whose prompts were reported with so many tokens or more."""
+    return f"{query} prompt:>={least}"
+
+
+def of_way(query: str, figure: Figure, *, is_first: bool) -> str:
+    """Those of them that were asked in one of the two ways that are compared."""
+    if figure is Figure.PROMPT_VARIANT:
+        way = PromptVariant.FULL_STEPS if is_first else PromptVariant.SINGLE_PICK
+        return f"{query} variant:{way}".replace(f"{_WAYS} ", "")
+    return f"{query} {'-' if is_first else ''}has:json"
+
+
 def replies_cut_off(query: str) -> str:
     """Those of them that met their limit of output."""
     return f"{query} finish:length"

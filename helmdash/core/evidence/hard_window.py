@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 from helmdash.core.truncation.evidence import WINDOWS
@@ -57,7 +58,7 @@ def find_plateau(cuts: Mapping[int, int], *, longest_whole: int | None) -> Plate
     if total < LEAST_CUTS:
         return Plateau(tokens=None, cuts=total, missing=LEAST_CUTS - total)
     reported = max(tokens for tokens, calls in cuts.items() if calls > 0)
-    near = {tokens: n for tokens, n in cuts.items() if tokens >= reported * _NEAR}
+    near = {tokens: n for tokens, n in cuts.items() if tokens >= least_near(reported)}
     met = sum(near.values())
     if met < LEAST_CUTS or met < total * _LEAST_SHARE:
         return Plateau(tokens=None, cuts=total, met=met)
@@ -65,6 +66,11 @@ def find_plateau(cuts: Mapping[int, int], *, longest_whole: int | None) -> Plate
     if longest_whole is not None and longest_whole > window * _DISPROOF:
         return Plateau(tokens=None, cuts=total, met=met, reported=reported)
     return Plateau(tokens=window, cuts=total, met=met, reported=reported, is_half=is_half)
+
+
+def least_near(reported: int) -> int:
+    """From how many tokens on a count is at the plateau whose largest one is this."""
+    return ceil(reported * _NEAR)
 
 
 def _window(near: Mapping[int, int], reported: int) -> tuple[int, bool]:

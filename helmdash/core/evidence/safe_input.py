@@ -27,7 +27,7 @@ from helmdash.core.evidence.stratified import (
     fall_between,
     falls_at,
 )
-from helmdash.core.rollups.bands import band_end, band_of_slice
+from helmdash.core.rollups.bands import band_end, band_of_slice, band_start
 
 SAFE_INPUT_VERSION: Final = "safe-input-3"
 
@@ -98,6 +98,16 @@ class SafeInput:
     fall: Fall = UNKNOWN_FALL
     first_at: int | None = None
     method: str = SAFE_INPUT_VERSION
+
+    def sizes(self) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """The least and the largest size of the calls of `below`, and of `above`; None where no
+        ceiling was found."""
+        if self.band is None:
+            return None
+        below, above = _below(self.band, _NEAR), _above(self.band, _NEAR)
+        # The first band has those without any size, too.
+        least = band_start(below[0]) if below[0] else 0
+        return (least, band_end(below[-1])), (band_start(above[0]), band_end(above[-1]))
 
 
 def find_safe_input(cells: Iterable[Cell], *, is_part: bool = False) -> SafeInput:

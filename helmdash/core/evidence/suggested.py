@@ -13,10 +13,18 @@ from enum import StrEnum
 from typing import Final
 
 from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant, has_full_trust
-from helmdash.core.evidence.calls_behind import calls_behind, prompts_above, replies_cut_off
+from helmdash.core.evidence.calls_behind import (
+    calls_behind,
+    clean_ones,
+    counted_as,
+    of_way,
+    prompts_above,
+    replies_cut_off,
+    sizes_between,
+)
 from helmdash.core.evidence.estimator import Ratios
 from helmdash.core.evidence.figures import Figure
-from helmdash.core.evidence.hard_window import Plateau
+from helmdash.core.evidence.hard_window import Plateau, least_near
 from helmdash.core.evidence.output_tokens import OutputNeed
 from helmdash.core.evidence.planning_outcomes import FIRST_WAY, TierFinding, WayFinding
 from helmdash.core.evidence.safe_input import SafeInput
@@ -71,13 +79,24 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToldNumber:
+    """A number in a sentence, as it stands there, and the calls that it counts: how many, and the
+    query that lists them."""
+
+    text: str
+    calls: int
+    query: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Why a figure is suggested: by which method, from how many calls of when.
 
     why: a sentence. low, high: the 95 % interval of what the method measured (of a fall: of one),
     None where it has none. touched: the recorded calls that the edit would have concerned (prompts
     above a ceiling, replies that were cut off); None: not counted. query, touched_query: of a list
-    of calls from since to before until, that has just these (core.evidence.calls_behind).
+    of calls from since to before until, that has just these (core.evidence.calls_behind). numbers:
+    of the sentence, in its order, each with such a query.
     """
 
     method: str
@@ -90,6 +109,7 @@ class Evidence:
     touched: Counted | None = None
     query: str = ""
     touched_query: str = ""
+    numbers: tuple[ToldNumber, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +210,7 @@ def _input(learned: Learned, budget: EffectiveBudget) -> _Edit:
         touched_query=prompts_above(query, ceiling=found.ceiling, in_bytes=learned.input_in_bytes)
         if found.ceiling is not None
         else "",
+        numbers=_beside(found, query, "sent" if learned.input_in_bytes else "prompt"),
     )
     is_lower = ceiling is not None and ceiling < budget.input_tokens * (1 - _LEAST_OFF)
     changes = {"input_tokens": ceiling} if is_lower and ceiling else {}
@@ -203,7 +224,12 @@ def _window(learned: Learned, budget: EffectiveBudget) -> _Edit:
         f"{found.met} of {found.cuts} prompts that were probably cut were counted as about "
         f"{found.tokens or 0:,} tokens{half}, whatever was sent."
     )
-    evidence = _evidence(learned, Figure.CONTEXT_LENGTH, found.method, why, found.cuts)
+    query = _query(learned, Figure.CONTEXT_LENGTH)
+    met = counted_as(query, least=least_near(found.reported or 0))
+    numbers = _numbers((str(found.met), found.met, met), (str(found.cuts), found.cuts, query))
+    evidence = _evidence(
+        learned, Figure.CONTEXT_LENGTH, found.method, why, found.cuts, numbers=numbers
+    )
     is_off = found.tokens is not None and (
         budget.limit_tokens is None or budget.limit_tokens > found.tokens * (1 + _LEAST_OFF)
     )
@@ -221,6 +247,8 @@ def _output(learned: Learned, budget: EffectiveBudget) -> _Edit:
         f"end within {found.tokens or 0:,} tokens."
     )
     touched = Counted(calls=found.cut_off, clean=0)
+    query = _query(learned, Figure.OUTPUT_TOKENS)
+    cut_off = replies_cut_off(query)
     evidence = _evidence(
         learned,
         Figure.OUTPUT_TOKENS,
@@ -228,7 +256,10 @@ def _output(learned: Learned, budget: EffectiveBudget) -> _Edit:
         why,
         found.replies,
         touched=touched,
-        touched_query=replies_cut_off(_query(learned, Figure.OUTPUT_TOKENS)),
+        touched_query=cut_off,
+        numbers=_numbers(
+            (str(found.cut_off), found.cut_off, cut_off), (str(found.replies), found.replies, query)
+        ),
     )
     is_more = found.tokens is not None and found.tokens > budget.output_tokens
     return (
@@ -268,6 +299,7 @@ def _catalog(learned: Learned, budget: EffectiveBudget) -> _Edit:
         found.calls,
         since=since_of(learned, found),
         interval=found.fall.interval(),
+        numbers=_beside(found, _query(learned, Figure.MAX_CATALOG_BYTES), "catalog"),
     )
     is_lower = found.ceiling is not None and (
         today == 0 or found.ceiling < today * (1 - _LEAST_OFF)
@@ -282,8 +314,15 @@ def _catalog(learned: Learned, budget: EffectiveBudget) -> _Edit:
 def _tier(learned: Learned, budget: EffectiveBudget) -> _Edit:
     found = learned.tier
     why = f"{found.share or 0:.0%} of {found.calls} structured answers are clean."
+    query = _query(learned, Figure.TIER)
     evidence = _evidence(
-        learned, Figure.TIER, found.method, why, found.calls, interval=found.interval
+        learned,
+        Figure.TIER,
+        found.method,
+        why,
+        found.calls,
+        interval=found.interval,
+        numbers=_share(found.calls, round((found.share or 0) * found.calls), query),
     )
     # What goes wrong above a ceiling says nothing of the answers below it.
     is_clear = learned.input.ceiling is None or budget.input_tokens <= (
@@ -322,8 +361,18 @@ def _of_way(
         f"Among like calls of the same time {better} gives {abs(points):.0f} points more clean "
         f"answers than {other} ({found.calls[0]} calls {first}, {found.calls[1]} {second})."
     )
+    query = _query(learned, figure)
     return _evidence(
-        learned, figure, found.method, why, sum(found.calls), interval=found.fall.interval()
+        learned,
+        figure,
+        found.method,
+        why,
+        sum(found.calls),
+        interval=found.fall.interval(),
+        numbers=_numbers(
+            (f"{found.calls[0]} calls", found.calls[0], of_way(query, figure, is_first=True)),
+            (str(found.calls[1]), found.calls[1], of_way(query, figure, is_first=False)),
+        ),
     )
 
 
@@ -343,6 +392,7 @@ def _evidence(
     interval: tuple[float, float] | None = None,
     touched: Counted | None = None,
     touched_query: str = "",
+    numbers: tuple[ToldNumber, ...] = (),
 ) -> Evidence:
     return Evidence(
         method=method,
@@ -355,7 +405,29 @@ def _evidence(
         touched=touched,
         query=_query(learned, figure),
         touched_query=touched_query,
+        numbers=numbers,
     )
+
+
+def _beside(found: SafeInput, query: str, field: str) -> tuple[ToldNumber, ...]:
+    """The shares beside a ceiling, as `_percent` says them: below it, then above."""
+    sizes = found.sizes()
+    if sizes is None:
+        return ()
+    below, above = (
+        sizes_between(query, field=field, least=least, most=most) for least, most in sizes
+    )
+    return _share(*found.below, below) + _share(*found.above, above)
+
+
+def _share(calls: int, clean: int, query: str) -> tuple[ToldNumber, ...]:
+    if not calls:
+        return ()
+    return _numbers((f"{clean / calls:.0%}", clean, clean_ones(query)), (str(calls), calls, query))
+
+
+def _numbers(*told: tuple[str, int, str]) -> tuple[ToldNumber, ...]:
+    return tuple(ToldNumber(text=text, calls=calls, query=query) for text, calls, query in told)
 
 
 def _query(learned: Learned, figure: Figure) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
@@ -62,9 +62,11 @@ class ShownTrial:
 class ShownSuggestion:
     """A suggestion; calls: the address of the calls it was learned from, concerned: of those that
     the edit is about, concerned_clean: of the clean ones among them, None where none are told.
-    before, after: of those that its effect is told by; "" where it is not decided."""
+    before, after: of those that its effect is told by; "" where it is not decided. why: the
+    sentence in pieces, each with the address of the calls that it counts, "" for plain text."""
 
     told: SuggestionView
+    why: tuple[tuple[str, str], ...]
     changes: tuple[ShownChange, ...]
     calls: str
     concerned: str | None
@@ -79,6 +81,7 @@ def shown(found: SuggestionView) -> ShownSuggestion:
     touched = found.touched_query
     return ShownSuggestion(
         told=found,
+        why=tuple(_pieces(found)),
         changes=tuple(
             ShownChange(
                 name=_name(each.field),
@@ -95,6 +98,17 @@ def shown(found: SuggestionView) -> ShownSuggestion:
         before=_beside(found, before_edit),
         after=_beside(found, after_edit),
     )
+
+
+def _pieces(found: SuggestionView) -> Iterator[tuple[str, str]]:
+    rest = found.why
+    for number in found.numbers:
+        before, text, after = rest.partition(number.text)
+        if text:
+            yield before, ""
+            yield text, _calls(found, number.query)
+            rest = after
+    yield rest, ""
 
 
 def _beside(

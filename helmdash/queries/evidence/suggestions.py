@@ -11,7 +11,13 @@ from django.db.models import Prefetch, QuerySet
 
 from helmdash.answers import BLANK_IS_NULL, Doc, answer
 from helmdash.core.evidence.figures import Figure
-from helmdash.core.evidence.suggested import UNDECIDED, Counted, SuggestionState, Value
+from helmdash.core.evidence.suggested import (
+    UNDECIDED,
+    Counted,
+    SuggestionState,
+    ToldNumber,
+    Value,
+)
 from helmdash.queries.evidence import trials
 from helmdash.queries.evidence.trials import TrialView
 from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
@@ -70,6 +76,9 @@ class SuggestionView:
         Counted | None, Doc("Recorded calls that the edit would have concerned. Null: not counted.")
     ]
     touched_query: Annotated[str, BLANK_IS_NULL, Doc("As query, of the calls concerned.")]
+    numbers: Annotated[
+        tuple[ToldNumber, ...], Doc("Of why, in its order: how many calls, and their query.")
+    ]
     made_at: datetime
     refreshed_at: datetime
     decided_at: datetime | None
@@ -184,6 +193,7 @@ def view_of(row: Suggestion) -> SuggestionView:
         high=told["high"],
         touched=_counted(told["touched"]),
         touched_query=told.get("touched_query", ""),
+        numbers=tuple(ToldNumber(**each) for each in told.get("numbers", ())),
         made_at=row.made_at,
         refreshed_at=row.refreshed_at,
         decided_at=row.decided_at,
