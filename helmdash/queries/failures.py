@@ -17,6 +17,7 @@ from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.rollups.figures import Marginal, under
 from helmdash.core.rollups.periods import moment_of
+from helmdash.core.text.query_terms import term_text
 from helmdash.queries import rollups
 from helmdash.queries.budgets import budgets
 from helmdash.queries.rollups import RangeFigures
@@ -62,6 +63,12 @@ class FailureGroup:
     first_at: datetime
     latest_at: datetime
     mark: GroupMark | None = None
+
+    @property
+    def query(self) -> str:
+        """The query of the list of calls that has just these, in the same range. By the key that
+        they were counted by: the filter by model takes any spelling, of other models' ids too."""
+        return f"cause:{self.cause.value} {term_text('key', self.model_key)}"
 
     @property
     def has_returned(self) -> bool:

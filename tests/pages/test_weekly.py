@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from html import unescape
 
 from django.test import Client
 from django.utils import timezone
@@ -65,3 +67,30 @@ def test_a_week_without_anything_says_so(owner: Client, project: ProjectInfo) ->
     assert told.count("- None") == told.count("- Nothing") == 1
     assert "no calls" in told
     assert "None in these seven days" in owner.get("/weekly/").getvalue().decode()
+
+
+def test_a_failing_group_leads_to_just_its_calls(owner: Client, project: ProjectInfo) -> None:
+    """One name with and without its provider is two groups, and neither leads to the other's."""
+    at = timezone.now() - timedelta(hours=3)
+    for number, model in enumerate(("tiny-1", "acme/tiny-1", "other/tiny-1", "acme/tiny-1")):
+        for name, back in (("now", 0), ("before", 7)):
+            record(
+                make_capture(
+                    id=f"{name}-{number}",
+                    model=model,
+                    http_status=500,
+                    usage=None,
+                    finish_reason=None,
+                    started_at=at - timedelta(days=back, minutes=number),
+                )
+            )
+
+    for page in ("/weekly/", "/?range=24h"):
+        shown = owner.get(page).getvalue().decode()
+        links = re.findall(r'href="([^"]+key%3A[^"]+)">(\d+)[^<]*</a>', shown)
+        assert sorted(count for _, count in links) == sorted(
+            ["1", "1", "2"] * (2 if page == "/weekly/" else 1)
+        )
+        for address, count in links:
+            listed = owner.get(unescape(address), follow=True).content.decode()
+            assert len(set(re.findall(r"/calls/((?:now|before)-\d)/", listed))) == int(count)

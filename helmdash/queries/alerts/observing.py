@@ -224,11 +224,7 @@ def _failing(rule: Watched, now: datetime) -> Iterator[Seen]:
             severity=Severity.WARNING,
             title=f"{_short(group.model_key)}: {group.calls:,} calls {words}",
             detail=f"in {minutes} minutes",
-            path=calls_path(
-                f"cause:{group.cause.value} {term_text('key', group.model_key)}",
-                since,
-                just_after(now),
-            ),
+            path=calls_path(group.query, since, just_after(now)),
         )
 
 
