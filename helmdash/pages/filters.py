@@ -20,6 +20,8 @@ from helmdash.core.text.time_ranges import (
 from helmdash.pages.forms import one_of
 from helmdash.pages.parts.heat_map import Rows
 from helmdash.queries.audit import KINDS, AuditFilters
+from helmdash.queries.evidence.net_value import MOST_READ, NetSide
+from helmdash.queries.evidence.shortened import NetPart
 
 # What the time control offers by one click, and what it is called.
 PRESETS = (("1h", "1 h"), ("24h", "24 h"), ("7d", "7 d"), ("30d", "30 d"), ("all", "All"))
@@ -136,6 +138,11 @@ class NetValueForm(FilterForm):
     """Which shortened prompts are looked at, as the page's address has them."""
 
     kind = one_of(Shortening)
+    part = one_of(NetPart, widget=forms.HiddenInput())
+    # As many as another page has added up; all that are read where nothing is said.
+    newest = forms.IntegerField(
+        required=False, min_value=1, max_value=MOST_READ, widget=forms.HiddenInput()
+    )
     rows = one_of(("all",))
 
     @property
@@ -146,8 +153,41 @@ class NetValueForm(FilterForm):
     def filters(self) -> dict[str, Any]:
         """The arguments of the query; only after is_valid()."""
         found = self.values()
-        del found["rows"]
-        return found | {"kind": Shortening(found["kind"]) if found["kind"] else None}
+        return {
+            "since": found["since"],
+            "until": found["until"],
+            "model": found["model"],
+            "kind": Shortening(found["kind"]) if found["kind"] else None,
+            "part": NetPart(found["part"]) if found["part"] else None,
+            "most": found["newest"] or MOST_READ,
+        }
+
+
+class NetCallsForm(NetValueForm):
+    """Which calls beside shortened prompts: of all that are added up, or of one, which is told by
+    the call of its Trim, or by the round that it opened."""
+
+    side = one_of(NetSide)
+    only = one_of(("clean",))
+    call = forms.CharField(required=False, max_length=128)
+    conversation = forms.CharField(required=False, max_length=255)
+    round = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
+
+    @property
+    def of_one(self) -> dict[str, Any] | None:
+        """The arguments that tell the one; None: all of them. Only after is_valid()."""
+        given = self.cleaned_data
+        if given["call"]:
+            return {"call_id": given["call"]}
+        if given["conversation"] and given["round"]:
+            return {"conversation": given["conversation"], "round_number": given["round"]}
+        return None
+
+    @property
+    def of_side(self) -> dict[str, Any]:
+        """The arguments that tell which of their calls. Only after is_valid()."""
+        given = self.cleaned_data
+        return {"side": NetSide(given["side"] or "before"), "only_clean": bool(given["only"])}
 
 
 class ModelFilterForm(FilterForm):

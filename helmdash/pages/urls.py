@@ -132,6 +132,7 @@ urlpatterns = [
     path("weekly/", weekly.weekly_page, name="weekly"),
     path("weekly/report.md", weekly.weekly_file, name="weekly-file"),
     path("net-value/", net_value.net_value_page, name="net-value"),
+    path("net-value/calls/", net_value.net_calls_page, name="net-calls"),
     path("trims/", trims.trim_list, name="trims"),
     path("trims/<str:name>/", trims.trim_page, name="trim"),
     path("connect/", connect.connect_page, name="connect"),

@@ -73,6 +73,7 @@ PAGES: dict[str, Page] = {
     "weekly-file": Page("viewer"),
     "trims": Page("viewer"),
     "net-value": Page("viewer"),
+    "net-calls": Page("viewer"),
     "weekly-mail": form("viewer", do="stop"),
     "weekly-stop": Page("nobody", ("abc-def",)),
     "trim": Page("viewer", ("FIT",)),

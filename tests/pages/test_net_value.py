@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from html import unescape
 
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
@@ -92,3 +94,28 @@ def test_a_trim_tells_it_for_the_calls_that_name_it(owner: Client, project: Proj
 def test_where_nothing_was_shortened_the_page_says_so(owner: Client) -> None:
     assert "No prompt was shortened yet" in told(owner, "/net-value/")
     assert "Did it pay?" not in told(owner, "/trims/")
+
+
+def test_every_count_leads_to_as_many(owner: Client, project: ProjectInfo) -> None:
+    """Calls beside one and beside all, and what a sum leaves out."""
+    record(*SESSION, *TRIMMED, project=project)
+    late = [replace(each, id=f"x-{each.id}", conversation="other") for each in SESSION[1:]]
+    failed = replace(SESSION[0], id="x-c0", conversation="other", http_status=500, usage=None)
+    record(failed, *late, project=project)
+
+    followed = 0
+    for page in ("/net-value/?range=all", "/conversations/other/", "/trims/?range=all"):
+        html = owner.get(page).getvalue().decode()
+        for address, text in re.findall(r'href="(/net-value/[^"]+)">([\d,]+(?: %)?)</a>', html):
+            listed = owner.get(unescape(address), follow=True).content.decode()
+            if "/calls/" in address:
+                found = len(re.findall(r"data-row", listed))
+            else:
+                found = len(re.findall(r'<td class="num" data-name="Re-billed"', listed))
+            if "%" not in text:
+                assert str(found) == text, (page, address)
+            followed += 1
+    assert followed >= 20
+    # One of two sessions began with a call that failed: 1 of 2 before, in the words of the row.
+    assert "1 of 2 \N{RIGHTWARDS ARROW} 2 of 2" in told(owner, "/net-value/?range=all")
+    assert owner.get("/net-value/calls/?side=beside").status_code == 400

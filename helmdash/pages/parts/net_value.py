@@ -6,12 +6,24 @@ from collections.abc import Iterable, Mapping
 
 from helmdash.core.evidence.net_value import Shortening
 from helmdash.pages.parts import words
-from helmdash.queries.evidence.shortened import Shortened
+from helmdash.queries.evidence.shortened import NetPart, Shortened
 
 _KINDS = {
     Shortening.TRIM: "Trim",
     Shortening.CLEAR: "clear",
     Shortening.COMPACTION: "the client's compaction",
+}
+
+# Some of what a sum counts.
+PART_WORDS = {
+    NetPart.SAVED_UNKNOWN: "those of which nobody knows what was saved",
+    NetPart.REBILLED_UNKNOWN: "those of which nobody knows what was re-billed",
+    NetPart.NET_UNKNOWN: "those whose net value in tokens is unknown",
+    NetPart.USD_UNKNOWN: "those whose net value in USD is unknown",
+    NetPart.MAY_HAVE_EXPIRED: "those whose cache may have expired by itself",
+    NetPart.TOO_EARLY: "those that came too early",
+    NetPart.WINDOW_UNKNOWN: "those of which nobody knows whether they came too early",
+    NetPart.TOO_LATE: "those that came too late",
 }
 
 

@@ -72,6 +72,12 @@ def trim_list(request: PageRequest) -> HttpResponse:
                     most=MOST_BESIDE,
                 )
                 context["most_net"] = MOST_BESIDE
+                names = ("range", "since", "until", "model")
+                context["net_query"] = {
+                    **{name: request.GET[name] for name in names if request.GET.get(name)},
+                    "kind": Shortening.TRIM.value,
+                    "newest": str(MOST_BESIDE),
+                }
         except BadCursor:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
     return show(

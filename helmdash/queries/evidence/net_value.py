@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
@@ -35,10 +36,13 @@ from helmdash.queries.evidence.near_calls import (
     summaries,
 )
 from helmdash.queries.evidence.shortened import (
+    IS_PART,
     CallBeside,
     Found,
+    NetPart,
     NetReport,
     Shortened,
+    Side,
     sums,
     sums_by,
 )
@@ -52,6 +56,14 @@ MOST_BESIDE: Final = 100
 MOST_OF_CONVERSATION: Final = 50
 _MOST_MODELS: Final = 20
 
+
+class NetSide(StrEnum):
+    """Which calls beside a shortened prompt."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
 _Rows = TypeVar("_Rows", QuerySet[Round], QuerySet[Call])
 
 
@@ -62,14 +74,92 @@ def net_report(
     until: datetime | None = None,
     model: str | None = None,
     kind: Shortening | None = None,
+    part: NetPart | None = None,
     limit: int | None = None,
     most: int = MOST_READ,
 ) -> NetReport:
     """The newest `most` Trims and as many fresh starts of a range (None: without that end), the
-    model in any spelling. Seventeen queries at most.
+    model in any spelling; part: only those of them. Seventeen queries at most.
 
     limit: so many of them are listed (None: all); all are added up.
     """
+    read = _read(project_id, since, until, kind, most)
+    found = _wanted(project_id, read.found, model, part)
+    return NetReport(
+        method=METHOD,
+        items=tuple(each.told for each in found[:limit]),
+        all=sums("", found),
+        kinds=sums_by(found, lambda each: each.kind.value),
+        models=sums_by(found, lambda each: each.model_key)[:_MOST_MODELS],
+        is_sample=read.is_sample,
+        first_at=min((each.told.at for each in read.found), default=None),
+    )
+
+
+def calls_beside(
+    *,
+    project_id: int,
+    side: NetSide,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    model: str | None = None,
+    kind: Shortening | None = None,
+    part: NetPart | None = None,
+    only_clean: bool = False,
+    limit: int,
+    most: int = MOST_READ,
+) -> tuple[tuple[CallBeside, ...], int]:
+    """The calls that the sums of such a report count before or after, newest first, `limit` of them
+    at most, and how many there are. Nineteen queries at most."""
+    found = _wanted(project_id, _read(project_id, since, until, kind, most).found, model, part)
+    beside = (each.before if side is NetSide.BEFORE else each.after for each in found)
+    return _listed(project_id, beside, only_clean, limit)
+
+
+def calls_beside_one(
+    *,
+    project_id: int,
+    side: NetSide,
+    call_id: str = "",
+    conversation: str = "",
+    round_number: int = 0,
+    only_clean: bool = False,
+) -> tuple[tuple[CallBeside, ...], int]:
+    """The same of one: of the Trim of a call, or of the fresh start that opened a round. Nine
+    queries at most."""
+    if call_id:
+        found = list(_of_trims(project_id, calls_named(project_id, [call_id])))
+    else:
+        rows = _opened(project_id).filter(conversation__name=conversation, number=round_number)
+        found = _of_rounds(project_id, _rounds(rows, 1))
+    beside = (each.own_before if side is NetSide.BEFORE else each.after for each in found)
+    return _listed(project_id, beside, only_clean, NEAR_CALLS)
+
+
+def _listed(
+    project_id: int, beside: Iterable[Mapping[str, Side]], only_clean: bool, limit: int
+) -> tuple[tuple[CallBeside, ...], int]:
+    calls = {name: side for each in beside for name, side in each.items()}
+    wanted = [name for name, side in calls.items() if side.is_clean or not only_clean]
+    newest = sorted(wanted, key=lambda name: calls[name].at, reverse=True)[:limit]
+    rows = reversed(calls_named(project_id, newest))
+    return tuple(told for each in rows if (told := _call(each)) is not None), len(wanted)
+
+
+class _Read(NamedTuple):
+    """The newest of a range; is_sample: it has more."""
+
+    found: list[Found]
+    is_sample: bool
+
+
+def _read(
+    project_id: int,
+    since: datetime | None,
+    until: datetime | None,
+    kind: Shortening | None,
+    most: int,
+) -> _Read:
     found: list[Found] = []
     is_sample = False
     if kind is None or kind is Shortening.TRIM:
@@ -81,20 +171,24 @@ def net_report(
         rounds = _rounds(wanted if kind is None else wanted.filter(opened_by=kind.value), most)
         is_sample |= len(rounds) > most
         found += _of_rounds(project_id, rounds[:most])
-    first_at = min((each.told.at for each in found), default=None)
-    if model is not None:
+    return _Read(found, is_sample)
+
+
+def _wanted(
+    project_id: int, found: Sequence[Found], model: str | None, part: NetPart | None
+) -> list[Found]:
+    """Those of a model and a part, newest first."""
+    key = model
+    # A key as sums name it is itself, though as a spelling it may mean another one.
+    if model is not None and all(each.told.model_key != model for each in found):
         key = budgets.table(project_id=project_id).key_of(model)
-        found = [each for each in found if each.told.model_key == key]
-    found.sort(key=lambda each: each.told.at, reverse=True)
-    return NetReport(
-        method=METHOD,
-        items=tuple(each.told for each in found[:limit]),
-        all=sums("", found),
-        kinds=sums_by(found, lambda each: each.kind.value),
-        models=sums_by(found, lambda each: each.model_key)[:_MOST_MODELS],
-        is_sample=is_sample,
-        first_at=first_at,
-    )
+    wanted = [
+        each
+        for each in found
+        if (key is None or each.told.model_key == key)
+        and (part is None or IS_PART[part](each.told))
+    ]
+    return sorted(wanted, key=lambda each: each.told.at, reverse=True)
 
 
 def of_calls(*, project_id: int, call_ids: Sequence[str]) -> tuple[Shortened, ...]:
@@ -184,9 +278,13 @@ def _of_rounds(project_id: int, rounds: Sequence[_Opened]) -> list[Found]:
     told = _summaries(project_id, beside)
     rules = budgets.table(project_id=project_id)
     return [
-        Found(_fresh_start(rules, each, *beside[each], told), *map(_clean, beside[each]))
+        _found(_fresh_start(rules, each, *beside[each], told), *map(_sides, beside[each]))
         for each in rounds
     ]
+
+
+def _found(told: Shortened, before: Mapping[str, Side], after: Mapping[str, Side]) -> Found:
+    return Found(told, before, after, before)
 
 
 def _beside(
@@ -358,7 +456,7 @@ def _trim(
     )
     # One that was itself shortened says nothing of how calls went before.
     whole = [each for each in before if _cut_bytes(each, fits) <= 0]
-    return Found(told, _clean(whole), _clean(after))
+    return Found(told, _sides(whole), _sides(after), _sides(before))
 
 
 def _cut_bytes(call: NearCall, fits: Mapping[str, tuple[int, int]]) -> int:
@@ -435,12 +533,12 @@ def _outcome(call: NearCall) -> CallOutcome:
     return outcome_of(cause=call.cause, status=call.status)
 
 
-def _clean(calls: Iterable[NearCall]) -> Mapping[str, bool]:
-    return {each.name: _outcome(each) is CallOutcome.CLEAN for each in calls}
+def _sides(calls: Iterable[NearCall]) -> Mapping[str, Side]:
+    return {each.name: Side(each.started_at, _outcome(each) is CallOutcome.CLEAN) for each in calls}
 
 
 def _counted(calls: Sequence[NearCall]) -> Counted:
-    return Counted(calls=len(calls), clean=sum(_clean(calls).values()))
+    return Counted(calls=len(calls), clean=sum(each.is_clean for each in _sides(calls).values()))
 
 
 def _call(call: NearCall | None) -> CallBeside | None:

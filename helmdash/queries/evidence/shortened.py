@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, NamedTuple
+from enum import StrEnum
+from typing import Annotated, Final, NamedTuple
 
 from helmdash.answers import BLANK_IS_NULL, Doc, answer
 from helmdash.core.calls.outcomes import CallOutcome
@@ -65,13 +66,49 @@ class Shortened:
     ]
 
 
+class Side(NamedTuple):
+    """A call beside a shortened prompt: when, and whether it was clean."""
+
+    at: datetime
+    is_clean: bool
+
+
 class Found(NamedTuple):
-    """One of them, and whether each call that sums count before and after it was clean, by its
-    name."""
+    """One of them, and the calls before and after it by their names: those that sums count, and
+    before it those that its own share counts."""
 
     told: Shortened
-    before: Mapping[str, bool]
-    after: Mapping[str, bool]
+    before: Mapping[str, Side]
+    after: Mapping[str, Side]
+    own_before: Mapping[str, Side]
+
+
+class NetPart(StrEnum):
+    """Some of what a sum counts: those that something is not known of, or that something is true
+    of."""
+
+    SAVED_UNKNOWN = "saved_unknown"
+    REBILLED_UNKNOWN = "rebilled_unknown"
+    NET_UNKNOWN = "net_unknown"
+    USD_UNKNOWN = "usd_unknown"
+    MAY_HAVE_EXPIRED = "may_have_expired"
+    TOO_EARLY = "too_early"
+    WINDOW_UNKNOWN = "window_unknown"
+    TOO_LATE = "too_late"
+
+
+IS_PART: Final[Mapping[NetPart, Callable[[Shortened], bool]]] = {
+    NetPart.SAVED_UNKNOWN: lambda each: each.value.saved_tokens is None,
+    NetPart.REBILLED_UNKNOWN: lambda each: each.value.rebilled_tokens is None,
+    NetPart.NET_UNKNOWN: lambda each: each.value.net_tokens is None,
+    NetPart.USD_UNKNOWN: lambda each: each.value.net_usd is None,
+    NetPart.MAY_HAVE_EXPIRED: lambda each: each.may_have_expired is True,
+    NetPart.TOO_EARLY: lambda each: each.is_too_early is True,
+    NetPart.WINDOW_UNKNOWN: lambda each: (
+        each.kind is not Shortening.TRIM and each.is_too_early is None
+    ),
+    NetPart.TOO_LATE: lambda each: each.is_too_late is True,
+}
 
 
 @answer("NetSums")
@@ -138,17 +175,19 @@ def sums(name: str, found: Sequence[Found]) -> NetSums:
         making_tokens=core.sum_of_tokens(each.making_tokens for each in compacted),
         net_tokens=core.sum_of_tokens(each.net_tokens for each in values),
         net_usd=core.sum_of_usd(each.net_usd for each in values),
-        may_have_expired=sum(each.may_have_expired is True for each in items),
-        too_early=sum(each.is_too_early is True for each in items),
-        window_unknown=sum(
-            each.is_too_early is None for each in items if each.kind is not Shortening.TRIM
-        ),
-        too_late=sum(each.is_too_late is True for each in items),
+        may_have_expired=_count(items, NetPart.MAY_HAVE_EXPIRED),
+        too_early=_count(items, NetPart.TOO_EARLY),
+        window_unknown=_count(items, NetPart.WINDOW_UNKNOWN),
+        too_late=_count(items, NetPart.TOO_LATE),
         clean_before=_distinct(each.before for each in found),
         clean_after=_distinct(each.after for each in found),
     )
 
 
-def _distinct(beside: Iterable[Mapping[str, bool]]) -> Counted:
-    calls = {name: is_clean for each in beside for name, is_clean in each.items()}
+def _count(items: Iterable[Shortened], part: NetPart) -> int:
+    return sum(map(IS_PART[part], items))
+
+
+def _distinct(beside: Iterable[Mapping[str, Side]]) -> Counted:
+    calls = {name: side.is_clean for each in beside for name, side in each.items()}
     return Counted(calls=len(calls), clean=sum(calls.values()))
