@@ -83,7 +83,7 @@ def net_calls(
 def own_calls(each: Shortened, counted: Counted, side: str) -> SafeString:
     """How many calls beside one shortened prompt were clean, of how many; both lead to them."""
     if not counted.calls:
-        return format_html("0 of 0")
+        return mark_safe("0 of 0")
     if each.round_number:
         one = {"conversation": each.conversation, "round": each.round_number}
     else:
