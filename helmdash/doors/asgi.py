@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, Protocol, cast
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -17,6 +17,28 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 KNOWN_KEY = "helmdash.known"
 # Likewise, for an answer without an end.
 ENDLESS_KEY = "helmdash.endless"
+# Likewise, its Connection: there where helmdash.doors.http.protocol serves the request.
+CONNECTION_KEY = "helmdash.connection"
+
+
+class Connection(Protocol):
+    """What a connection does at once for a request that is being answered, where ASGI would have
+    messages, and a task that waits for them."""
+
+    def whole_body(self) -> bytes | None:
+        """Take the body, where all of it is here; None: it is to be waited for, by `receive`."""
+
+    def answer_whole(
+        self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes
+    ) -> bool:
+        """Write a whole answer in one piece; False: nothing was written, and `send` has to do it.
+
+        `headers` have names in small letters, content-length among them. Raises RuntimeError for
+        bytes that no header may hold.
+        """
+
+    def when_left(self, tell: Callable[[], None] | None) -> None:
+        """Call this, once, when the client hangs up before it is answered; None: no longer."""
 
 
 class Disconnected(Exception):
@@ -35,6 +57,11 @@ def note_endless(scope: Scope) -> None:
     tell = scope.get(ENDLESS_KEY)
     if tell is not None:
         tell()
+
+
+def connection_of(scope: Scope) -> Connection | None:
+    """The connection that a request came by; None behind any other server."""
+    return cast("Connection | None", scope.get(CONNECTION_KEY))
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from helmdash.doors.asgi import Disconnected, Message, Receive
+from helmdash.doors.asgi import Connection, Disconnected, Message, Receive
 from helmdash.doors.faults import BodiesFull, BodyPacked, BodyTooLarge, BodyTooSlow
 
 # Whoever is not signed in.
@@ -105,6 +105,18 @@ class Bodies:
         except TimeoutError:
             raise BodyTooSlow(seconds) from None
 
+    def at_hand(
+        self, headers: Mapping[bytes, bytes], connection: Connection | None, *, owner: str
+    ) -> bytes | None:
+        """The whole body of a caller who is known, where it is small and here already, as most
+        are; None: it is to be read. Counts as held like one that is read."""
+        if connection is None or not _is_small(headers, self._limits.body_bytes):
+            return None
+        body = connection.whole_body()
+        if body is not None:
+            self._add(len(body), owner)
+        return body
+
     def release(self, body: bytes, *, owner: str) -> None:
         """The body is no longer held."""
         self._add(-len(body), owner)
@@ -178,6 +190,13 @@ class Bodies:
         self._held[owner] += size
         if not self._held[owner]:
             del self._held[owner]
+
+
+def _is_small(headers: Mapping[bytes, bytes], limit: int) -> bool:
+    """Whether a body says that it is small, within the limit, and comes as it is."""
+    declared = headers.get(b"content-length", b"")
+    is_counted = declared.isdigit() and int(declared) <= min(limit, _SMALL_BYTES)
+    return is_counted and (b"content-encoding" not in headers or is_plain(headers))
 
 
 def is_plain(headers: Mapping[bytes, bytes]) -> bool:

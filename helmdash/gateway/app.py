@@ -10,7 +10,16 @@ from time import perf_counter_ns
 from typing import Any
 
 from helmdash.core.upstreams.endpoints import ProviderKind
-from helmdash.doors.asgi import App, Disconnected, Receive, Scope, Send, headers_of, note_known
+from helmdash.doors.asgi import (
+    App,
+    Disconnected,
+    Receive,
+    Scope,
+    Send,
+    connection_of,
+    headers_of,
+    note_known,
+)
 from helmdash.doors.body import Bodies
 from helmdash.doors.directory import Directory
 from helmdash.doors.faults import Fault
@@ -100,7 +109,7 @@ class Gateway:
             else:
                 await self._rest(scope, receive, send)
             return
-        responder = Responder(send, route.client)
+        responder = Responder(send, route.client, connection_of(scope))
         request: GatewayRequest | None = None
         try:
             request = await self._understand(route, scope, headers, started_ns)
@@ -192,7 +201,9 @@ class Gateway:
         handler: Handler,
     ) -> None:
         owner = owner_of(request.key_context)
-        body = await self._bodies.read(request.headers, receive, owner=owner)
+        body = self._bodies.at_hand(request.headers, responder.connection, owner=owner)
+        if body is None:
+            body = await self._bodies.read(request.headers, receive, owner=owner)
         try:
             if not await is_handed_on(scope, body, receive, responder.pass_on):
                 parsed = parse(body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from helmdash.core.values import quick_value
-from helmdash.doors.asgi import Message, Send
+from helmdash.doors.asgi import Connection, Message, Send
 from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.wire import WireError
 
@@ -53,9 +53,12 @@ class Response:
 class Responder:
     """Sends one response; knows whether it has begun."""
 
-    def __init__(self, send: Send, client: ClientFormat) -> None:
-        """client: the format that the client speaks."""
+    def __init__(
+        self, send: Send, client: ClientFormat, connection: Connection | None = None
+    ) -> None:
+        """client: the format that the client speaks. connection: its own; None: it is not ours."""
         self._send = send
+        self.connection = connection
         self._fail: Callable[[WireError], bytes] | None = None  # while a stream is open
         self.client = client
         self.has_begun = False
@@ -77,6 +80,8 @@ class Responder:
             sent.append(JSON)
         sent.append((b"content-length", str(len(body)).encode()))
         self.has_begun = True
+        if self.connection is not None and self.connection.answer_whole(status, sent, body):
+            return
         await self._send({"type": "http.response.start", "status": status, "headers": sent})
         await self._send({"type": "http.response.body", "body": body})
 

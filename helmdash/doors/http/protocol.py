@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import httptools
@@ -28,7 +29,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from helmdash.core.access.client_address import counted_as, is_trusted
-from helmdash.doors.asgi import ENDLESS_KEY, KNOWN_KEY
+from helmdash.doors.asgi import CONNECTION_KEY, ENDLESS_KEY, KNOWN_KEY
 from helmdash.doors.http.limits import connection_limits
 from helmdash.doors.http.request_head import (
     TELLING_HEADERS,
@@ -39,6 +40,7 @@ from helmdash.doors.http.request_head import (
     refusal_of,
     wants_websocket,
 )
+from helmdash.doors.http.response_head import head_of
 
 # Requests that wait behind one that is being answered. Browsers and SDKs send none.
 _MOST_PIPELINED = 16
@@ -81,6 +83,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._plain_head = b""
         # The one that is being answered; `cycle` is the latest.
         self._running: RequestResponseCycle | None = None
+        # Whom to tell that the client has left, while its request is answered.
+        self._tell_left: Callable[[], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
 
@@ -121,6 +125,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._running.disconnected = True
             self._running.message_event.set()
             self._running = None
+        self._note_left()
         # These lead back here: a stranger's unread bytes would stay until Python looks for circles.
         self.cycle = None  # type: ignore[assignment]
         self.scope = None  # type: ignore[assignment]
@@ -199,6 +204,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self.scope[KNOWN_KEY] = self.note_known  # type: ignore[literal-required]
         self.scope[ENDLESS_KEY] = self.note_endless  # type: ignore[literal-required]
+        self.scope[CONNECTION_KEY] = self  # type: ignore[literal-required]
         self._body_bytes = 0
         self._header_bytes = 0
         self._telling = []
@@ -254,6 +260,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
+        self._tell_left = None
         self._is_endless = False
         super()._start_asgi_task(cycle, app)
 
@@ -272,6 +279,59 @@ class BoundedProtocol(HttpToolsProtocol):
         self._framing_bytes = 0
         self._body_bytes = 0
         self._has_headers = False
+
+    # --- what an application may have at once (doors.asgi.Connection) -------------------------
+
+    def whole_body(self) -> bytes | None:
+        """The body of the request that is being answered, where all of it is here."""
+        cycle = self._running
+        if cycle is None or cycle.more_body or cycle.disconnected or cycle.response_complete:
+            return None
+        cycle.message_event.clear()
+        body, cycle.body = bytes(cycle.body), bytearray()
+        return body
+
+    def answer_whole(
+        self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes
+    ) -> bool:
+        """Answer it in one write; False where that is more than writing."""
+        cycle = self._running
+        if cycle is None or not self._may_answer_at_once(cycle):
+            return False
+        head = head_of(status, [*self.server_state.default_headers, *headers])
+        if head is None:
+            return False
+        cycle.response_started = True
+        cycle.transport.write(head + body)
+        cycle.response_complete = True
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
+
+    def _may_answer_at_once(self, cycle: RequestResponseCycle) -> bool:
+        """Nothing was said yet, the client takes what it gets, and the connection stays."""
+        return (
+            cycle.keep_alive
+            and not (cycle.response_started or cycle.disconnected or cycle.more_body)
+            and not self.flow.write_paused
+            and cycle.scope["method"] != "HEAD"
+        )
+
+    def when_left(self, tell: Callable[[], None] | None) -> None:
+        """Whom to tell that the client has left; it is told soon where it has left already."""
+        cycle = self._running
+        self._tell_left = tell
+        if tell is None:
+            return
+        if cycle is None or cycle.disconnected:
+            self.loop.call_soon(self._note_left)
+        else:
+            self.flow.resume_reading()  # or nobody hears it leave
+
+    def _note_left(self) -> None:
+        tell, self._tell_left = self._tell_left, None
+        if tell is not None:
+            tell()
 
     # --- what goes ----------------------------------------------------------------------------
 
@@ -363,6 +423,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return False
         cycle.disconnected = cycle.response_complete = True
         cycle.message_event.set()
+        self._note_left()
         return True
 
     def _is_over(self) -> bool:

@@ -53,7 +53,7 @@ class Forwarder:
         recording = self._recording
         response: Response | None = None
         recording.open(exchange)
-        watch = ClientWatch(receive)
+        watch = ClientWatch(receive, responder.connection)
         try:
             reply = await self._sender.last_reply(exchange, attempt, responder.client)
             if isinstance(reply, StreamReply):
