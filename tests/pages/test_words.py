@@ -11,6 +11,7 @@ from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import Alias, BudgetSpec, Tier
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Glyph, Level
+from helmdash.core.conversations.attention import Attention, AttentionReason
 from helmdash.core.text.differences import differences
 from helmdash.core.text.time_ranges import parse_moment
 from helmdash.pages.parts import charts, curve_points, drawings, figure_sources, words
@@ -310,3 +311,30 @@ def test_a_tag_depends_on_the_address_and_the_state() -> None:
 )
 def test_what_went_is_struck_through_word_by_word(before: str, after: str, markup: str) -> None:
     assert marked(differences(before, after)) == markup
+
+
+@pytest.mark.parametrize(
+    ("reason", "detail", "said"),
+    [
+        (
+            AttentionReason.NEWEST_FAILED,
+            "the newest call failed: rate_limited",
+            "the newest call failed: rate_limited (the provider's rate limit was reached)",
+        ),
+        # Of an older release, or none: as it is.
+        (
+            AttentionReason.NEWEST_FAILED,
+            "the newest call failed: no cause known",
+            "the newest call failed: no cause known",
+        ),
+        (
+            AttentionReason.OFTEN_FAILED,
+            "3 of the last 5 calls failed",
+            "3 of the last 5 calls failed",
+        ),
+    ],
+)
+def test_a_cause_stands_beside_what_it_means(
+    reason: AttentionReason, detail: str, said: str
+) -> None:
+    assert words.why_look(Attention(reason=reason, detail=detail)) == said

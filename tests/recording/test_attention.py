@@ -95,6 +95,16 @@ def test_each_reason_is_told_in_words(project: ProjectInfo) -> None:
     ]
 
 
+def test_a_level_that_care_holds_is_not_told_as_the_one_last_known(project: ProjectInfo) -> None:
+    record(project, ok(), ok(None))
+    Conversation.objects.update(held_level="caution", known_level="healthy", attention=1)
+
+    (view,) = listing.page(project_id=project.id, filters=ConversationFilters()).items
+
+    (told,) = view.attention
+    assert told.detail == "care still holds caution, and its usage is unknown"
+
+
 def test_a_clear_leaves_all_of_it_behind(project: ProjectInfo) -> None:
     record(project, ok(CRITICAL), failed())
     Conversation.objects.update(cut_generation=2)

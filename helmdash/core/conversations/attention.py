@@ -142,9 +142,16 @@ def _tell(reason: AttentionReason, standing: Standing) -> str:
         case AttentionReason.SUSPECTED_CUT:
             return f"the prompt of generation {standing.cut_generation:,} was probably cut upstream"
         case AttentionReason.WAS_CRITICAL:
-            return "was critical when its usage was last known"
+            return _was(Level.CRITICAL, standing)
         case AttentionReason.WAS_CAUTION:
-            return "was caution when its usage was last known"
+            return _was(Level.CAUTION, standing)
+
+
+def _was(level: Level, standing: Standing) -> str:
+    """Care may hold a level that the newest known prompt was below of again."""
+    if standing.known_level == level.value:
+        return f"was {level.value} when its usage was last known"
+    return f"care still holds {level.value}, and its usage is unknown"
 
 
 def _over(level: Level, standing: Standing) -> str:

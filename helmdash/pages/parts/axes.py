@@ -103,4 +103,4 @@ def x_ticks(
         return ()
     step = max(1, -(-len(points) // most))
     picked = list(points[::step])
-    return tuple(Tick(at=x(p.generation), label=str(p.generation)) for p in picked)
+    return tuple(Tick(at=x(p.generation), label=f"{p.generation:,}") for p in picked)

@@ -37,7 +37,7 @@ _STATES = {
 }
 _REASONS = {
     HealthReason.USAGE_UNAVAILABLE: "usage not reported",
-    HealthReason.MODEL_LIMIT_UNAVAILABLE: "limit unknown: no source names one, or it was disproved",
+    HealthReason.MODEL_LIMIT_UNAVAILABLE: "limit unknown: neither a budget nor the model names one",
     HealthReason.SUSPECTED_CUT: "probably cut upstream",
     HealthReason.NO_MAIN_CALL: "only side calls so far",
 }
@@ -170,6 +170,15 @@ def verdict(health: Health) -> str:
         return reason(health)
     over = (health.prompt_tokens or 0) - line
     return f"{over:,} over its {health.level.value} line of {line:,}"
+
+
+def why_look(attention: Attention) -> str:
+    """A reason to look in words; a cause with what it means."""
+    _, _, cause = attention.detail.partition("failed: ")
+    if attention.reason is not AttentionReason.NEWEST_FAILED or cause not in _CAUSES:
+        return attention.detail
+    said = cause_sentence(FailureCause(cause))
+    return f"{attention.detail} ({said[0].lower()}{said[1:]})"
 
 
 def weight(attention: Attention) -> Level:

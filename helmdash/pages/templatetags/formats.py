@@ -48,6 +48,7 @@ for plain in (
     words.variant_task,
     words.verdict,
     words.weight,
+    words.why_look,
     words.why_missing,
 ):
     register.filter(plain)

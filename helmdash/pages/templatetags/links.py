@@ -102,7 +102,8 @@ def _written(context: template.Context, column: ListColumn, value: Any) -> SafeS
 
 @register.simple_tag(takes_context=True)
 def carried(context: template.Context, *without: str) -> SafeString:
-    """What this page's address says, as hidden fields of a form that changes the rest of it."""
+    """What this page's address says, as hidden fields of a form that changes the rest of it; every
+    form names its project already."""
     request: HttpRequest = context["request"]
     return format_html_join(
         "",
@@ -110,7 +111,7 @@ def carried(context: template.Context, *without: str) -> SafeString:
         (
             (name, value)
             for name, values in request.GET.lists()
-            if name not in (*without, *_PLACES)
+            if name not in (*without, *_PLACES, "project")
             for value in values
             if value
         ),
