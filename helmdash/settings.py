@@ -99,6 +99,8 @@ TEMPLATES: list[dict[str, Any]] = [
     }
 ]
 
+FORM_RENDERER = "helmdash.pages.form_renderer.QuickRenderer"
+
 # A write transaction takes SQLite's lock at its start (IMMEDIATE) and waits for it, so that two
 # writers queue up instead of failing with "database is locked" half-way. 16 kB pages store rows of
 # this size 1.45 times as fast as the 4 kB default; FULL keeps a 2xx true across a power cut.
