@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
+from django.urls import reverse
+from django.utils.html import escape
 
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import Alias, BudgetSpec, Tier
@@ -15,6 +17,7 @@ from helmdash.core.conversations.attention import Attention, AttentionReason
 from helmdash.core.text.differences import differences
 from helmdash.core.text.time_ranges import parse_moment
 from helmdash.pages.parts import charts, curve_points, drawings, figure_sources, words
+from helmdash.pages.parts.row_markup import address_of
 from helmdash.pages.render import etag
 from helmdash.pages.templatetags import formats
 from helmdash.pages.templatetags.differences import marked
@@ -338,3 +341,15 @@ def test_a_cause_stands_beside_what_it_means(
     reason: AttentionReason, detail: str, said: str
 ) -> None:
     assert words.why_look(Attention(reason=reason, detail=detail)) == said
+
+
+@pytest.mark.parametrize("page", ["call", "conversation", "plan", "trim"])
+@pytest.mark.parametrize(
+    "name",
+    ["plain-1", "a/b", "a b?c=d&e#f", "50%", '"quoted"\'', "über/模型", "a//b", "~!$&'()*+,;=:@"],
+)
+def test_rows_lead_where_django_would_lead(page: str, name: str) -> None:
+    if page in {"plan", "trim"} and "/" in name:
+        return  # Their ids are ours, and have none.
+
+    assert address_of(page, name) == escape(reverse(page, args=[name]))

@@ -300,10 +300,10 @@ def when(context: template.Context, at: datetime | None, why: str = "never") -> 
     if at is None:
         return dash(why)
     moment = at.astimezone(UTC)
-    return format_html(
+    return _plain(
         '<time datetime="{}" title="{}">{}</time>',
         moment.isoformat(timespec="seconds"),
-        moment.astimezone(context.get("zone", UTC)).strftime("%Y-%m-%d %H:%M:%S %Z"),
+        escape(moment.astimezone(context.get("zone", UTC)).strftime("%Y-%m-%d %H:%M:%S %Z")),
         words.ago(moment, context["now"]),
     )
 
