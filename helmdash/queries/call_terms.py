@@ -39,6 +39,7 @@ _HAS: Final[Mapping[str, Q]] = {
     "tools": Q(sent_tools_bytes__gt=0),
     "usage": Q(prompt_tokens__isnull=False),
     # Unknown is said too, or it would be lost when it is left out.
+    "cached": Q(cached_tokens__isnull=False, cached_tokens__gt=0),
     "json": Q(response_format__istartswith="json"),
     "reasoning": Q(reasoning_tokens__isnull=False, reasoning_tokens__gt=0),
 }
@@ -70,6 +71,7 @@ CALL_FIELDS: Final = (
     Field(name="variant", kind=Kind.TEXT, meaning=f"prompt variant, or {NO_VARIANT}"),
     Field(name="outcome", kind=Kind.WORD, meaning="what came of it", words=same(CallOutcome)),
     Field(name="key", kind=Kind.TEXT, meaning="model, exactly as figures name it"),
+    Field(name="spelt", kind=Kind.TEXT, meaning="model, exactly as it was asked for"),
     Field(name="sent", kind=Kind.COUNT, meaning="bytes sent"),
     Field(name="catalog", kind=Kind.COUNT, meaning="bytes of the fitted catalog"),
     Field(
@@ -159,6 +161,7 @@ CALL_TERMS: Final = TermTable(
         "outcome": of_outcome,
         "evidence": of_evidence,
         "key": exact("model_key"),
+        "spelt": exact("model"),
         **{name: known_of(column) for name, column in _COLUMNS.items()},
     },
     indexed=frozenset(

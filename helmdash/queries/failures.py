@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -17,7 +17,7 @@ from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.rollups.figures import Marginal, under
 from helmdash.core.rollups.periods import moment_of
-from helmdash.core.text.query_terms import term_text
+from helmdash.core.text.query_terms import any_of, term_text
 from helmdash.queries import rollups
 from helmdash.queries.budgets import budgets
 from helmdash.queries.rollups import RangeFigures
@@ -53,7 +53,7 @@ class FailureGroup:
     calls: so many in the range, `before` in the one of the same length before it (None: it is not
     known, or the range has no beginning). first_at, latest_at: the first and the newest of the
     range; known to a period of the rollups where the calls are gone. mark: what was said of it
-    last; None: nothing, or that it is open.
+    last; None: nothing, or that it is open. spellings: how these calls named it.
     """
 
     cause: FailureCause
@@ -63,12 +63,15 @@ class FailureGroup:
     first_at: datetime
     latest_at: datetime
     mark: GroupMark | None = None
+    spellings: tuple[str, ...] = ()
 
     @property
     def query(self) -> str:
-        """The query of the list of calls that has just these, in the same range. By the key that
-        they were counted by: the filter by model takes any spelling, of other models' ids too."""
-        return f"cause:{self.cause.value} {term_text('key', self.model_key)}"
+        """The query of the list of calls that has just these, in the same range. By the names that
+        were counted together: the filter by model takes any spelling, of other models' ids too, and
+        a call that told its provider has another key than its name alone."""
+        names = any_of("spelt", self.spellings) or term_text("key", self.model_key)
+        return f"cause:{self.cause.value} {names}"
 
     @property
     def has_returned(self) -> bool:
@@ -101,11 +104,12 @@ class _Group(NamedTuple):
 
 @dataclass(slots=True)
 class _Seen:
-    """Of a group: its calls, and the earliest and the latest period that has one."""
+    """Of a group: its calls, the earliest and the latest period that has one, and their names."""
 
     calls: int = 0
     first: int | None = None
     latest: int | None = None
+    spellings: set[str] = field(default_factory=set)
 
 
 def failing(
@@ -133,6 +137,7 @@ def failing(
             first_at=times[each][0],
             latest_at=times[each][1],
             mark=marks.get(each),
+            spellings=tuple(sorted(groups[each].spellings)),
         )
         for each in shown
     ]
@@ -186,6 +191,7 @@ def _grouped(table: BudgetTable, found: RangeFigures) -> dict[_Group, _Seen]:
                 key = keys.get(spelling) or keys.setdefault(spelling, table.key_of(spelling))
                 seen = groups[_Group(cause, key)]
                 seen.calls += calls
+                seen.spellings.add(spelling)
                 if calls > 0:
                     seen.first = quarter if seen.first is None else min(seen.first, quarter)
                     seen.latest = quarter if seen.latest is None else max(seen.latest, quarter)

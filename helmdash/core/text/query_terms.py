@@ -140,6 +140,20 @@ def term_text(name: str, value: str) -> str:
     return f"{name}:{value if _is_plain(value) else quoted(value)}"
 
 
+def any_of(name: str, values: Sequence[str]) -> str:
+    """A term that asks for any of these values, exactly; "" where one term cannot say it: for none,
+    too many, or several of which one needs quotes.
+
+    >>> any_of("spelt", ["gpt-4o", "openai/gpt-4o"])
+    'spelt:gpt-4o,openai/gpt-4o'
+    """
+    if len(values) == 1:
+        return term_text(name, values[0])
+    if not 0 < len(values) <= _MOST_VALUES or not all(map(_is_plain, values)):
+        return ""
+    return f"{name}:{','.join(values)}"
+
+
 def quoted(value: str) -> str:
     """A value in quotes, whatever is in it."""
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -42,6 +42,7 @@ def weekly_page(request: PageRequest) -> HttpResponse:
         "to_before": last - week,
         "to_after": min(last + week, today) if last < today else None,
         "range": _range(report.since, report.until),
+        "net_query": {"range": _range(report.since, report.until)},
         "before": _range(report.since - (report.until - report.since), report.since),
     }
     return show(request, "pages/weekly.html", context)
