@@ -19,6 +19,7 @@ from helmdash.queries.call_terms import ANY_CAUSE, CALL_TERMS
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.reach import MOST_TRIED, Reach, reach_of
 from helmdash.records.call_names import Place, calls_at, find_beginning
+from helmdash.records.conversation_names import named
 from helmdash.records.models import Call, Conversation, TrialCall
 from helmdash.records.querysets import calls_of, starts_with
 
@@ -123,8 +124,7 @@ def found_by_index(project_id: int, filters: CallFilters) -> QuerySet[Call]:
     if filters.finish_reason and filters.finish_reason != FinishReason.STOP:
         rows = rows.filter(~Q(finish_reason="stop"))
     if filters.conversation is not None:
-        named = Conversation.objects.filter(project_id=project_id, name=filters.conversation)
-        found = named.first()
+        found = named(project_id, filters.conversation)
         rows = rows.none() if found is None else rows & calls_of(found)
     if filters.trial is not None:
         rows = rows.filter(id__in=_calls_of_trial(project_id, filters.trial))

@@ -54,6 +54,19 @@ def find_places(project_id: int, names: Collection[str]) -> dict[str, Place]:
         return {name: Place(pk, moment(at)) for name, pk, at in cursor.fetchall()}
 
 
+def row_to_name(call: Call) -> dict[str, Any]:
+    """What `add_names` needs of a call."""
+    return {
+        "id": call.pk,
+        "project_id": call.project_id,
+        "name": call.name,
+        "started_at": call.started_at,
+        "conversation_id": call.conversation_id,
+        "generation": None,
+        "correlation_id": None,
+    }
+
+
 def find_place_rows(project_id: int, names: Collection[str]) -> dict[str, dict[str, Any]]:
     """What `add_names` needs of the calls of these names, by the names; those that the project does
     not have are left out. One query."""

@@ -14,6 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.routes import CallRoute
 from helmdash.pages.list_forms import CallFilterForm
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets.budgets import forget_cache
@@ -252,6 +253,20 @@ def test_a_name_that_looks_like_a_query_is_found_in_its_project(
     assert [each for each in links if "project=other" not in each] == [*["/?project=default"] * 2]
     (action,) = re.findall(r'class="card-body" method="post" action="([^"]*)"', edited)
     assert owner.get(unescape(action)).status_code == 200
+
+
+def test_a_sub_agents_first_name_leads_to_its_page(owner: Client, project: ProjectInfo) -> None:
+    told: dict[str, Any] = {"id": "anthropic:req_9", "client_name": "claude-code", "parent": "s-1"}
+    kind, own = "s-1:agent:builtin:Explore", "s-1:a1"
+    for route, name in ((CallRoute.OTLP_LOG, kind), (CallRoute.OTLP_SPAN, own)):
+        record(make_capture(**told, routes=(route,), conversation=name), project=project)
+
+    page = owner.get(f"/conversations/{kind}/").content.decode()
+    listed = owner.get("/calls/", {"conversation": kind}).content.decode()
+
+    assert own in page
+    assert "anthropic:req_9" in page
+    assert "anthropic:req_9" in listed
 
 
 def test_pages_are_sent_compressed(owner: Client, filled: str) -> None:

@@ -14,7 +14,8 @@ from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.models import Call, CallName, Conversation
+from helmdash.queries.conversations import conversations
+from helmdash.records.models import Call, CallName, CallPayload, Conversation
 from tests.factories import NOW, make_capture
 from tests.recording.chats import TASK, nameless
 from tests.recording.support import CRITICAL, HEALTHY, record
@@ -259,3 +260,78 @@ def test_without_a_replys_id_the_figures_and_the_end_tell_it(project: ProjectInf
     record(project, _gemini(LOG, reply_id=None), _gemini(LOG, number=2, reply_id=None))
 
     assert Call.objects.count() == 2
+
+
+KIND = "s-1:agent:builtin:Explore"
+
+
+def _agent(route: CallRoute, number: int, agent: str = "a1", **over: Any) -> Capture:
+    """A call of a sub-agent: its log record knows the kind alone."""
+    own = KIND if route is LOG else f"s-1:{agent}"
+    given = {"id": f"anthropic:req_{number}", "conversation": own, "parent": "s-1"}
+    usage = {"prompt_tokens": HEALTHY + number, "completion_tokens": 50}
+    at = NOW + timedelta(minutes=number)
+    return _claude(route, **{**given, "usage": usage, "started_at": at, **over})
+
+
+def _talks() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, call in (
+        Call.objects.filter(generation__isnull=False)
+        .order_by("conversation_id", "generation")
+        .values_list("conversation__name", "name")
+    ):
+        found.setdefault(name, []).append(call[-1])
+    return found
+
+
+@pytest.mark.parametrize("door", [SPAN, TRANSCRIPT])
+def test_a_sub_agent_known_by_its_kind_gets_the_name_of_its_id(
+    project: ProjectInfo, door: CallRoute
+) -> None:
+    record(project, *(_agent(LOG, number) for number in (1, 2, 3)))
+    assert _talks() == {KIND: ["1", "2", "3"]}
+
+    record(project, _agent(door, 2))
+    record(project, _agent(LOG, 4))
+
+    assert _talks() == {"s-1:a1": ["1", "2", "3", "4"]}
+    row = Conversation.objects.get()
+    assert (row.parent, row.generation, row.prompt_tokens) == ("s-1", 4, HEALTHY + 4)
+    # What it was called leads there.
+    found = conversations.find(project_id=project.id, conversation_id=KIND)
+    assert found is not None
+    assert found.conversation.id == "s-1:a1"
+    erase_conversation(actor=SHELL, project=project, conversation=KIND, now=NOW)
+    assert not Conversation.objects.exists()
+    assert not CallName.objects.exists()
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["one by one", "at once"])
+def test_sub_agents_of_one_kind_are_told_apart_once_their_ids_are_known(
+    project: ProjectInfo, together: bool
+) -> None:
+    logs = [_agent(LOG, number) for number in (1, 2, 3, 4)]
+    spans = [_agent(SPAN, 1), _agent(SPAN, 2, "b2"), _agent(SPAN, 3), _agent(SPAN, 4, "b2")]
+    for group in [logs, spans] if together else [[each] for each in logs + spans]:
+        record(project, *group)
+
+    assert _talks() == {"s-1:a1": ["1", "3"], "s-1:b2": ["2", "4"]}
+    standing = Conversation.objects.order_by("name").values_list("generation", "prompt_tokens")
+    assert list(standing) == [(2, HEALTHY + 3), (2, HEALTHY + 4)]
+    assert set(Call.objects.values_list("routes", flat=True)) == {"otlp_log otlp_span"}
+    usages = {usage["completion_tokens"] for usage in _usages()}
+    assert usages == {50}
+
+
+def test_a_kind_leads_to_the_agent_that_was_known_before(project: ProjectInfo) -> None:
+    record(project, _agent(SPAN, 1))
+    record(project, _agent(LOG, 1))
+    record(project, _agent(LOG, 2))
+    record(project, _agent(SPAN, 3, "b2"), _agent(LOG, 3))
+
+    assert _talks() == {"s-1:a1": ["1", "2"], "s-1:b2": ["3"]}
+
+
+def _usages() -> list[dict[str, Any]]:
+    return [each for each in CallPayload.objects.values_list("usage_raw", flat=True) if each]

@@ -176,13 +176,48 @@ def _end(capture: Capture, at: datetime) -> datetime:
     return at + timedelta(milliseconds=capture.latency_ms or 0)
 
 
+# How a sub-agent is named of which a log record tells the kind alone (core.telemetry.claude).
+BY_KIND: Final = ":agent:"
+LOGGED_BY_KIND: Final = "claude-code"
+
+
 def session_name(capture: Capture) -> str | None:
-    """A name of a call that leads from its session to its conversation, which the gateway has named
-    otherwise; None where the gateway names sessions as the agent does."""
-    if capture.client_name not in _UNNAMED or not capture.conversation:
+    """A name of a call that leads from what its conversation is called here to the one that another
+    door knows: from a session where the gateway names none, and from the kind of a sub-agent where
+    that has an id. None where all doors name it alike."""
+    if not capture.conversation or not (is_by_kind(capture) or capture.client_name in _UNNAMED):
         return None
-    told = repr((capture.client_name, capture.conversation)).encode("utf-8", "replace")
+    return alias_of(str(capture.client_name), capture.conversation)
+
+
+def alias_of(client: str, conversation: str) -> str:
+    """The name of a call by which a further name of its conversation is found."""
+    told = repr((client, conversation)).encode("utf-8", "replace")
     return f"session:{blake2b(told, digest_size=_DIGEST_BYTES).hexdigest()}"
+
+
+def aliases_of(conversation: str) -> tuple[str, ...]:
+    """All such names that a further name of a conversation may have."""
+    return tuple(alias_of(client, conversation) for client in (*_UNNAMED, LOGGED_BY_KIND))
+
+
+def is_by_kind(capture: Capture) -> bool:
+    """Whether a call names its sub-agent by the kind alone, which several may have."""
+    begins = f"{capture.parent}{BY_KIND}"
+    return capture.client_name == LOGGED_BY_KIND and (
+        bool(capture.parent) and str(capture.conversation).startswith(begins)
+    )
+
+
+def session_of_agent(capture: Capture) -> str | None:
+    """The session of a call that names its sub-agent by an id, which no log record does; None for
+    any other."""
+    if capture.client_name != LOGGED_BY_KIND or not (capture.parent and capture.conversation):
+        return None
+    if is_by_kind(capture) or CallRoute.OTLP_LOG in capture.routes:
+        return None
+    session = capture.conversation.rpartition(":")[0]
+    return session or None
 
 
 def is_about_then(one: datetime, other: datetime) -> bool:

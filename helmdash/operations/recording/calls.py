@@ -25,7 +25,7 @@ from helmdash.core.budgets.health import Health
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.failures import Cause
 from helmdash.core.calls.finish import FinishReason
-from helmdash.core.calls.joining import may_join, session_name
+from helmdash.core.calls.joining import is_by_kind, may_join, session_name
 from helmdash.core.rules import CALL_RULES
 from helmdash.core.text.redaction import Masker
 from helmdash.operations.database import rule_sets
@@ -33,6 +33,7 @@ from helmdash.operations.database.transactions import write
 from helmdash.operations.exporting import outbox
 from helmdash.operations.ids import new_id
 from helmdash.operations.recording import call_rows
+from helmdash.operations.recording.agent_ids import settle_agents
 from helmdash.operations.recording.call_rows import Placed
 from helmdash.operations.recording.client_compactions import ClientCompactions
 from helmdash.operations.recording.conversation_batch import ConversationBatch
@@ -145,6 +146,8 @@ def _record(
     now: datetime,
 ) -> tuple[Recorded, ...]:
     judged, around = settle_nesting(project.id, judged, rules, now=now)
+    moved = settle_agents(project.id, judged, rules, now=now)
+    judged = [*moved, *judged]
     ids = ConversationIds(len(judged))
     conversations = lock_conversations(project.id, judged, ids)
     names = [name for item in judged for name in names_of(item)]
@@ -157,8 +160,15 @@ def _record(
     inference = Inference(project.id, fresh, named=conversations.values(), ids=ids)
     writer = _Batch(project, conversations, inference, cutting, known, now)
     answers: dict[int, Recorded] = {}
-    # Calls that others of these lie in come last: by then their ids lead to those.
-    for at, item in sorted(enumerate(judged), key=lambda each: each[1].capture.id in around):
+    # Calls that others of these lie in come last: by then their ids lead to those. What names its
+    # sub-agent by an id comes before what knows its kind alone.
+    for at, item in sorted(
+        enumerate(judged),
+        key=lambda each: (
+            each[1].capture.id in around,
+            each[0] >= len(moved) and is_by_kind(each[1].capture),
+        ),
+    ):
         first = known.find(item)
         if first is None:
             answers[at] = writer.take(item)
@@ -168,7 +178,7 @@ def _record(
     writer.write()
     keep_windows(project_id=project.id, items=writer.items, rules=rules, now=now)
     delete_unused([*conversations.values(), *left, *writer.left])
-    return tuple(answers[at] for at in range(len(judged)))
+    return tuple(answers[at] for at in range(len(moved), len(judged)))
 
 
 class _Batch:

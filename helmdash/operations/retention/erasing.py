@@ -35,6 +35,7 @@ from helmdash.operations.rollups.noting import (
 from helmdash.queries.access import ProjectInfo
 from helmdash.records import audit
 from helmdash.records.call_names import Place, calls_at, delete_names, payloads_at
+from helmdash.records.conversation_names import named
 from helmdash.records.models import (
     AuditEntry,
     Call,
@@ -99,6 +100,9 @@ def erase_conversation(
     # First, and by itself: an erasure that breaks off was begun all the same.
     write(partial(_note, actor, project))
     recorder().settle(_SETTLE_SECONDS)
+    row = named(project.id, conversation)
+    # What is kept beside it goes by its own name.
+    conversation = row.name if row is not None else conversation
     names = _with_sub_agents(project.id, conversation)
     erased = Erased(sub_agents=len(names) - 1)
     # The innermost first: broken off, they are found by their parents again.

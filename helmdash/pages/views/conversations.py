@@ -131,6 +131,7 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
     )
     if found is None:
         return scope.elsewhere(request, "conversation", name)
+    name = found.conversation.id  # it may have been called otherwise before
     newest = found.conversation
     rules = budgets.table(project_id=project.id).for_conversation(name)
     windows = rules.lookup(newest.model, key=newest.model_key, client_window=newest.client_window)

@@ -15,6 +15,7 @@ from helmdash.core.budgets.levels import HELD, Level
 from helmdash.core.care.remediation import COUNTDOWN, CareState, Strength, next_hard_in
 from helmdash.core.conversations.attention import Attention, attention_of
 from helmdash.queries.calls import health_of
+from helmdash.records.conversation_names import named
 from helmdash.records.models import Conversation, Guidance, Project, Reminder, Round, TriageWord
 
 # The newest ones tell where a conversation stands; the timeline has the rest.
@@ -201,7 +202,7 @@ def guidance_of(row: Conversation, *, limit: int = SHOWN_GUIDANCE) -> tuple[Guid
 
 def reminders(*, project_id: int, conversation: str) -> tuple[ReminderView, ...] | None:
     """The reminders in their order. None: no such conversation. Two queries."""
-    row = Conversation.objects.filter(project_id=project_id, name=conversation).first()
+    row = named(project_id, conversation)
     return None if row is None else reminders_of(row)
 
 

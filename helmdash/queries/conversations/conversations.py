@@ -19,6 +19,7 @@ from helmdash.queries.calls import ClientWindow, ModelKey, client_of_row, health
 from helmdash.queries.conversations import care
 from helmdash.queries.conversations.care import CareView, GuidanceView, ReminderView
 from helmdash.queries.conversations.curve import CurvePoint, WholePoint, curve_of, whole_of
+from helmdash.records.conversation_names import named
 from helmdash.records.level_counts import read_levels
 from helmdash.records.models import Conversation, HealthChange, Round
 
@@ -186,11 +187,8 @@ def find(
 
     since, up_to: the generations that its curve begins and ends with; None: the newest that fit.
     """
-    row = (
-        Conversation.objects.filter(project_id=project_id, name=conversation_id)
-        .select_related("project")
-        .first()
-    )
+    with_project = Conversation.objects.select_related("project")
+    row = named(project_id, conversation_id, among=with_project)
     if row is None:
         return None
     rounds = list(row.rounds.filter(project_id=project_id).order_by("number"))
@@ -254,7 +252,7 @@ def _sub_agents(row: Conversation) -> tuple[SubAgent, ...]:
 def standing(*, project_id: int, conversation_id: str) -> ConversationView | None:
     """One conversation as its newest call left it, without rounds and history; None if it does not
     exist in the project. One query."""
-    row = Conversation.objects.filter(project_id=project_id, name=conversation_id).first()
+    row = named(project_id, conversation_id)
     return None if row is None else view(row)
 
 

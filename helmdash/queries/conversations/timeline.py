@@ -15,6 +15,7 @@ from helmdash.core.agents.claude_hooks import ClientEventKind
 from helmdash.core.budgets.levels import Level
 from helmdash.core.conversations import chains
 from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
+from helmdash.records.conversation_names import named
 from helmdash.records.models import Call, ClientEvent, Conversation, Round
 from helmdash.records.querysets import calls_of
 
@@ -59,7 +60,7 @@ def timeline(
     Four queries, and one more where streams were asked for again. Raises BadCursor.
     """
     shown_up_to = decode_number_cursor(cursor) if cursor else 0
-    row = Conversation.objects.filter(project_id=project_id, name=conversation_id).first()
+    row = named(project_id, conversation_id)
     if row is None:
         return None
     calls = calls_of(row)
