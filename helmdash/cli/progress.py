@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,15 +11,20 @@ from contextlib import contextmanager
 @contextmanager
 def progress_line() -> Iterator[Callable[[str], None]]:
     """A block with a function that shows what is being done; the line is gone when the block
-    ends."""
+    ends. Only warnings are logged over it."""
     is_seen = sys.stderr.isatty()
+    log = logging.getLogger("helmdash")
+    level = log.level
 
     def show(words: str) -> None:
         if is_seen:
             sys.stderr.write(f"\r\x1b[K{words[:100]}")
             sys.stderr.flush()
 
+    if is_seen:
+        log.setLevel(max(level, logging.WARNING))
     try:
         yield show
     finally:
+        log.setLevel(level)
         show("")

@@ -11,6 +11,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.text import Truncator
 
 from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.core.budgets.figures import Section
@@ -33,6 +34,8 @@ _KEPT = (
     "Edit its numbers instead."
 )
 # Models named in one cell of the list; the rest are counted.
+# Of a model's name in a narrow column; ids of real models have half of it.
+_MOST_CHARS = 64
 _MOST_MODELS = 5
 
 
@@ -160,7 +163,8 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ScopedModelAdmin[Budget]):
         """Models that were called lately and that this row governs."""
         models: Sequence[str] = getattr(row, "models_seen", ())
         rest = len(models) - _MOST_MODELS
-        return ", ".join(models[:_MOST_MODELS]) + (f" and {rest} more" if rest > 0 else "")
+        named = [Truncator(model).chars(_MOST_CHARS) for model in models[:_MOST_MODELS]]
+        return ", ".join(named) + (f" and {rest} more" if rest > 0 else "")
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """The list that knows which models a row governs."""
