@@ -86,13 +86,15 @@ class Failing:
     """The groups of a range, those with the most calls first.
 
     settled: resolved, and none failed since, or muted. more: further groups, which are not looked
-    at. has_rollups: False where the calls from before there were rollups are still to be counted.
-    is_rounded: an edge has too many calls to read, and is counted to its quarter-hour.
+    at. calls: of all groups. has_rollups: False where the calls from before there were rollups are
+    still to be counted. is_rounded: an edge has too many calls to read, and is counted to its
+    quarter-hour.
     """
 
     open: tuple[FailureGroup, ...] = ()
     settled: tuple[FailureGroup, ...] = ()
     more: int = 0
+    calls: int = 0
     has_rollups: bool = True
     is_rounded: bool = False
 
@@ -146,6 +148,7 @@ def failing(
         open=tuple(each for each in all_of_them if each not in settled),
         settled=settled,
         more=len(groups) - len(shown),
+        calls=sum(each.calls for each in groups.values()),
         is_rounded=found.is_rounded,
     )
 

@@ -71,6 +71,7 @@ def test_calls_that_fail_are_grouped_by_cause_and_model(
         ("rate_limited", "anthropic/claude-sonnet-4", 1, 0, NOW - 3 * HOUR, NOW - 3 * HOUR),
         ("upstream_error", "openai/gpt-4o", 1, 0, NOW - 4 * HOUR, NOW - 4 * HOUR),
     ]
+    assert found.calls == sum(each.calls for each in found.open)
     assert (found.settled, found.more, found.has_rollups) == ((), 0, True)
 
 
