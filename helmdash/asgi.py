@@ -156,7 +156,7 @@ class Application:
             knocks=knocks,
             gateway=gateway,
             mcp=mcp,
-            otlp=OtlpApp(recorder=recorder(), directory=directory, bodies=bodies),
+            otlp=OtlpApp(recorder=recorder(), directory=directory, bodies=bodies, knocks=knocks),
             streams=Streams(sessions),
             # It costs nothing before the first heavy request; in its worker it is never used.
             forwarder=WorkerForwarder("helmdash.asgi:application"),

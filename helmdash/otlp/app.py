@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
+from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
 from asgiref.sync import sync_to_async
@@ -23,6 +24,7 @@ from helmdash.doors.directory import Directory
 from helmdash.doors.faults import Fault, NoKey
 from helmdash.doors.heavy import is_handed_on
 from helmdash.doors.keys import admit, owner_of
+from helmdash.doors.knocks import Knocks
 from helmdash.doors.proxies import address_of
 from helmdash.metrics import telemetry_records
 from helmdash.operations.database.sqlite_file import thread_connection
@@ -77,7 +79,9 @@ class OtlpApp:
         recorder: Recorder,
         directory: Directory,
         bodies: Bodies,
+        knocks: Knocks,
     ) -> None:
+        self._knocks = knocks
         self._recorder = recorder
         self._directory = directory
         self._bodies = bodies
@@ -95,6 +99,14 @@ class OtlpApp:
         try:
             await self._answer(signal, encoding, scope, headers, receive, send)
         except Fault as fault:
+            if fault.status == HTTPStatus.UNAUTHORIZED:
+                self._knocks.note_key(
+                    method=scope["method"],
+                    path=scope["path"],
+                    user_agent=headers.get(b"user-agent", b"").decode("latin-1"),
+                    advice=str(fault),
+                    now=datetime.now(UTC),
+                )
             await _refuse(send, fault, encoding or Encoding.JSON)
         except Disconnected:
             return

@@ -49,11 +49,17 @@ class Connection:
 
 
 def connection(
-    *, project_id: int, clients: Sequence[str], since: datetime, sees_refusals: bool
+    *,
+    project_id: int,
+    clients: Sequence[str],
+    since: datetime,
+    sees_refusals: bool,
+    exporters: Sequence[str] = (),
 ) -> Connection:
     """What came of the programs of these names since a moment. At most four queries.
 
-    sees_refusals: whoever looks may see requests that were turned away, of whatever project.
+    exporters: what else a request may be called that was turned away. sees_refusals: whoever looks
+    may see those, of whatever project.
     """
     own = _newest(project_id, clients, since)
     found = next((call for call in own if call.health.prompt_tokens is not None), None)
@@ -65,7 +71,7 @@ def connection(
             return Connection(state=ConnectState.REFUSED, missing=Missing.FAILED, call=newest)
         return Connection(state=ConnectState.WAITING, missing=Missing.TOKENS, call=newest)
     if sees_refusals:
-        knock = next(iter(turned_away(clients=clients, since=since)), None)
+        knock = next(iter(turned_away(clients=[*clients, *exporters], since=since)), None)
         if knock is not None:
             missing = Missing.KEY if knock.is_key else Missing.ADDRESS
             return Connection(state=ConnectState.REFUSED, missing=missing, knock=knock)

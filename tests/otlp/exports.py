@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -21,6 +22,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from helmdash.doors.asgi import Message
 from helmdash.doors.body import Bodies, Limits
 from helmdash.doors.directory import Directory, KeyContext
+from helmdash.doors.knocks import Knocks
 from helmdash.operations.recorder import recorder
 from helmdash.otlp.app import OtlpApp
 from helmdash.queries.access import Caller, find_caller
@@ -162,6 +164,8 @@ class Answer:
     status: int
     headers: dict[str, str]
     body: bytes
+    refused_keys: list[str]
+    """The paths, and who asked, of requests whose key was refused."""
 
     @property
     def told(self) -> dict[str, Any]:
@@ -177,6 +181,19 @@ class Answer:
         }
         message: ProtobufMessage = kinds[of].FromString(self.body)
         return message
+
+
+class HeardKnocks(Knocks):
+    """Keeps what it is told, and stores nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[str] = []
+
+    def note_key(
+        self, *, method: str, path: str, user_agent: str, advice: str, now: datetime
+    ) -> None:
+        self.heard.append(f"{method} {path} {user_agent}")
 
 
 def send(
@@ -221,6 +238,7 @@ async def _send(
         recorder=recorder(),
         directory=directory,
         bodies=(bodies := Bodies(limits)),
+        knocks=(knocks := HeardKnocks()),
     )
     sent: list[Message] = []
 
@@ -243,9 +261,15 @@ async def _send(
     finally:
         app.close()
         directory.close()
+        await knocks.close()
     assert bodies.held_bytes == 0
     told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return Answer(status=sent[0]["status"], headers=told, body=sent[1]["body"])
+    return Answer(
+        status=sent[0]["status"],
+        headers=told,
+        body=sent[1]["body"],
+        refused_keys=knocks.heard,
+    )
 
 
 def caller_of(key: str) -> Caller:

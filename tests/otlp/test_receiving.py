@@ -343,6 +343,16 @@ def test_what_is_no_export_is_told_so_and_never_fails(
     assert not Call.objects.exists()
 
 
+def test_who_exports_with_a_wrong_key_is_told_of_on_the_page_connect(key: str) -> None:
+    agent = "OTel-OTLP-Exporter-JavaScript/0.203.0"
+
+    refused = send(b"{}", key="hd_wrong", path="/v1/logs", user_agent=agent)
+    taken = send(b"{}", key=key, path="/v1/logs", user_agent=agent)
+
+    assert refused.refused_keys == [f"POST /v1/logs {agent}"]
+    assert taken.refused_keys == []
+
+
 def test_a_compaction_in_the_log_opens_a_round_and_one_that_failed_is_a_refusal(key: str) -> None:
     def told(name: str, sequence: int, **more: Any) -> dict[str, Any]:
         common = {"event.name": name, "session.id": "s-2", "event.sequence": sequence}

@@ -182,6 +182,30 @@ def test_who_was_turned_away_is_told_to_owners(
     assert state(owner, "gemini-cli").startswith("Waiting")
 
 
+@pytest.mark.parametrize(
+    ("library", "agents"),
+    [("javascript", {"claude-code", "gemini-cli"}), ("rust", {"codex"}), ("python", set())],
+)
+def test_a_refused_export_is_told_to_whose_telemetry_it_may_be(
+    owner: Client, project: ProjectInfo, library: str, agents: set[str]
+) -> None:
+    now = timezone.now()
+    knock = Knocked(
+        method="POST",
+        path="/v1/logs",
+        client=f"otel-otlp-exporter-{library} 0.31.0",
+        advice="The key is unknown.",
+        count=1,
+        first_at=now,
+        latest_at=now,
+        reason=KnockReason.KEY.value,
+    )
+    wrong_addresses.store(knocks=[knock])
+
+    told = {agent.id for agent in AGENTS if "its key was refused" in state(owner, agent.id)}
+    assert told == agents
+
+
 @pytest.mark.parametrize("since", ["x", "-1", "9" * 30, "0"])
 def test_a_moment_that_is_none_is_now_or_a_day_ago(owner: Client, since: str) -> None:
     answer = owner.get(f"/connect/?client=nobody&since={since}")

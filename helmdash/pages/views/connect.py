@@ -105,6 +105,7 @@ def _show(request: PageRequest, *, made: NewKey | None = None) -> HttpResponse:
         "connection": connecting.connection(
             project_id=project.id,
             clients=agent.clients,
+            exporters=agent.exporters,
             since=since,
             sees_refusals=Right.MANAGE_KEYS in scoped.may,
         ),

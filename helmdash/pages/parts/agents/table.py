@@ -19,7 +19,8 @@ class Agent:
 
     clients: the names that its calls may carry (core.conversations.clients). note: what to know of
     it, as sentences. write: its blocks, the one to begin with first. vendor: whose models it asks
-    for where it is told none; None: it has to be told one.
+    for where it is told none; None: it has to be told one. exporters: the libraries that its
+    telemetry comes by; a refused export names nothing else.
     """
 
     id: str
@@ -28,6 +29,7 @@ class Agent:
     note: str
     write: Callable[[Wiring], tuple[Snippet, ...]]
     vendor: ProviderKind | None = None
+    exporters: tuple[str, ...] = ()
 
 
 def find_agent(name: str) -> Agent | None:
@@ -44,6 +46,7 @@ AGENTS: tuple[Agent, ...] = (
         "counts on is set to the model's budget.",
         write=claude_code,
         vendor=ProviderKind.ANTHROPIC,
+        exporters=("otel-otlp-exporter-javascript",),
     ),
     Agent(
         id="codex",
@@ -52,6 +55,7 @@ AGENTS: tuple[Agent, ...] = (
         note="It speaks the Responses API only. It compacts where the model's budget is critical.",
         write=codex,
         vendor=ProviderKind.OPENAI,
+        exporters=("otel-otlp-exporter-rust",),
     ),
     Agent(
         id="gemini-cli",
@@ -60,6 +64,7 @@ AGENTS: tuple[Agent, ...] = (
         note="It signs in by a key from then on (~/.gemini/settings.json). It cannot be told a "
         "window: it counts on the one that it knows the model by.",
         write=others.gemini_cli,
+        exporters=("otel-otlp-exporter-javascript",),
     ),
     Agent(
         id="opencode",
