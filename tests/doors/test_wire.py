@@ -162,6 +162,13 @@ def test_what_is_no_request_is_refused_in_one_line_and_closed(
     assert time.monotonic() - started < 5
 
 
+def test_who_says_no_more_behind_it_is_answered_too(door: Served) -> None:
+    with connected(door) as client:
+        send(client, b"hello\r\n\r\n")
+        client.shutdown(socket.SHUT_WR)
+        assert status(read_to_end(client)) == 400
+
+
 @pytest.mark.parametrize(
     "head",
     [

@@ -47,6 +47,8 @@ def client_of(peer: str, forwarded: Sequence[str], *, trusted: Sequence[Network]
 
 def is_trusted(peer: str, trusted: Sequence[Network]) -> bool:
     """Whether the one who connected is a proxy whose headers may be believed."""
+    if not trusted:  # asked for every connection
+        return False
     address = _address(peer)
     return address is not None and _is_trusted(address, trusted)
 

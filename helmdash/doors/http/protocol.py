@@ -18,6 +18,7 @@ here costs nothing per request but a few comparisons: the gateway's requests go 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -41,6 +42,7 @@ from helmdash.doors.http.request_head import (
     wants_websocket,
 )
 from helmdash.doors.http.response_head import head_of
+from helmdash.doors.http.turns import turns_on
 
 # Requests that wait behind one that is being answered. Browsers and SDKs send none.
 _MOST_PIPELINED = 16
@@ -49,8 +51,12 @@ _MOST_PIPELINED = 16
 _DRAIN_BYTES = 256 * 1024
 _DRAIN_HEADER_BYTES = 32 * 1024
 _DRAIN_SECONDS = 2.0
+# Of people nobody knows, so many bytes and pieces wait for their turn: a request, and little more.
+_MOST_HELD_BYTES = 64 * 1024
+_MOST_HELD = 4
 # Beyond this many times the limit of connections they are cut off without a word.
 _SHOUTING = 2
+_HEAD_END = re.compile(rb"\n\r?\n")
 # Bytes around the pieces of a chunked body, for each byte of it: a piece of one byte takes five.
 _FRAMING = 8
 
@@ -79,6 +85,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._telling: list[tuple[bytes, bytes]] = []
         self._has_headers = False
         self._is_deaf = False
+        # What came from somebody nobody knows, and waits for its turn.
+        self._held: list[bytes] = []
+        self._turns = turns_on(self.loop)
         # The head of a request whose upgrade is ignored, until it is read again.
         self._plain_head = b""
         # The one that is being answered; `cycle` is the latest.
@@ -117,6 +126,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Count the connection no more, and end its timers. exc None: it ended in order."""
         self._uncount()
+        self._held = []
         self._stop_timer()
         self._stop_write_timer()
         super().connection_lost(exc)
@@ -149,10 +159,35 @@ class BoundedProtocol(HttpToolsProtocol):
     # --- what comes ---------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """Parse some bytes, and refuse what goes on too long without saying anything."""
+        """Read some bytes; of people nobody knows when it is their turn. What is large does not
+        wait in memory: a head without end is cheap to refuse."""
         if self._is_deaf:
             self._drain(len(data))
-            return
+        elif self._is_counted and len(data) <= _MOST_HELD_BYTES:
+            self._held.append(data)
+            if len(self._held) == 1:
+                self._turns.wait_for(self._take_turn)
+            elif len(self._held) > _MOST_HELD:
+                self._take_turn()
+        else:
+            self._take_turn()
+            if not self._is_over():
+                self._take(data)
+
+    def eof_received(self) -> None:
+        """Nothing more comes, and the connection is closed behind this: what waits is read now."""
+        self._take_turn()
+        super().eof_received()
+
+    def _take_turn(self) -> None:
+        held, self._held = self._held, []
+        for data in held:
+            if self._is_over():
+                return
+            self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        """Parse some bytes, and refuse what goes on too long without saying anything."""
         self._unset_keepalive_if_required()
         try:
             self._feed_in_pieces(data)
@@ -169,7 +204,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _feed_in_pieces(self, data: bytes) -> None:
         """Of a head no more than it may have: a quarter of a megabyte comes at once, and the parser
-        keeps and copies all of a header that has no end."""
+        keeps and copies all of a header that has no end. Raises HeadRefused (431)."""
+        if self._has_no_end(data):
+            raise HeadRefused(431, "The headers are too large.")
         most, begin = self.limits.header_bytes, 0
         while begin < len(data) and not (self._is_over() or self._is_too_much()):
             is_whole = self._has_headers or len(data) - begin <= most
@@ -177,6 +214,17 @@ class BoundedProtocol(HttpToolsProtocol):
             begin += len(piece)
             self._framing_bytes += len(piece)
             self._feed(piece)
+
+    def _has_no_end(self, data: bytes) -> bool:
+        """Whether a head goes on beyond what one may have: told by a search, for a tenth of what
+        the parser takes to find it. Who sends such heads sends many."""
+        if self._has_headers or self._framing_bytes + len(data) <= self.limits.header_bytes:
+            return False
+        left = self.limits.header_bytes - self._framing_bytes
+        # An address that is too long has a refusal of its own; and an end may lie across pieces.
+        begins_whole = self._framing_bytes > 0 or b"\n" in data[: self._most_line_bytes]
+        is_apart = not data.startswith((b"\r", b"\n"))
+        return begins_whole and is_apart and _HEAD_END.search(data, 0, left + 4) is None
 
     def _is_too_much(self) -> bool:
         return self._framing_bytes > self.limits.header_bytes + _FRAMING * self._body_bytes
