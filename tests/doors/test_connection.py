@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from uvicorn.config import Config
@@ -69,9 +69,9 @@ def _talk(answering: Answering, *data: bytes, hangs_up: bool = False) -> _Wire:
 
 
 def _config(app: App) -> Config:
-    config: Any = Config(app, lifespan="off", log_level="critical", proxy_headers=False)
+    config = Config(cast("Any", app), lifespan="off", log_level="critical", proxy_headers=False)
     config.load()
-    config.loaded_app = app
+    cast("Any", config).loaded_app = app
     return config
 
 

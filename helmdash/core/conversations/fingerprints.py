@@ -117,34 +117,47 @@ class ChatTraces:
 
     def __init__(self, turns: Sequence[ChatTurn]) -> None:
         self._turns = turns
-        self._said = [
-            _said(role, turn.text) for turn in turns if (role := turn.role.lower()) not in _SYSTEM
+        self._said = said = [
+            _said(low, text) for role, text in turns if (low := role.lower()) not in _SYSTEM
         ]
-        asked = len(self._said)
-        while asked and self._said[asked - 1].is_assistant:
+        asked = len(said)
+        while asked and said[asked - 1].is_assistant:
             asked -= 1  # the beginning of a reply, put into the model's mouth
         self._asked = asked
-        self._chain = _Chain(self._said, asked)
-        self._runs = tuple(_runs(self._said[:asked]))
-        self._sentences = tuple(_early_sentences(turns, len(self._said)))
+        self._chain = _Chain(said, asked)
+        self._runs = tuple(_runs(said[:asked]))
+        self._sentences = tuple(_early_sentences(turns, len(said)))
 
-    def links(self, *, reply: ChatTurn | None, is_retry: bool) -> ChainLinks:
+    def links(
+        self,
+        *,
+        reply: ChatTurn | None,
+        is_retry: bool,
+        is_stream: bool = False,
+        kept: str = "",
+        after: str = "",
+    ) -> ChainLinks:
         """The traces with what came back; None: nothing did. `is_retry`: the client's library says
-        that it tries again."""
+        that it tries again. The others are as ChainLinks has them."""
         said, asked, chain = self._said, self._asked, self._chain
         if not asked:
-            return ChainLinks()
+            return ChainLinks(is_stream=is_stream, kept=kept, after=after)
         answer = None if reply is None else _said("assistant", reply.text)
+        is_complete = asked == len(said)
+        begun = "" if is_complete else "".join([turn.text for turn in said[asked:]])
         return ChainLinks(
             head=chain.head,
-            reply=chain.with_reply("".join(turn.text for turn in said[asked:]), answer),
-            run=_newest_run(said, answer) if answer and len(said) == asked else "",
+            reply=chain.with_reply(begun, answer),
+            run=_newest_run(said, answer) if answer and is_complete else "",
             summary=_summary_fingerprint(self._turns, said[asked - 1], answer)
             if answer and asked > 1
             else "",
+            kept=kept,
             is_retry=is_retry,
-            prefixes=tuple(reversed(chain.prefixes)),
-            replies=tuple(reversed(chain.replies)),
+            is_stream=is_stream,
+            after=after,
+            prefixes=tuple(chain.prefixes[::-1]),
+            replies=tuple(chain.replies[::-1]),
             runs=self._runs,
             sentences=self._sentences,
         )
@@ -185,7 +198,7 @@ def _said(role: str, text: str) -> _Said:
     """role: in small letters."""
     text = text.strip()
     if role not in _ASSISTANT:
-        return _Said(text, _framed(role, text), is_assistant=False)
+        return _framed(role, text, is_assistant=False)
     # Reasoning comes first; where the template wrote its opening tag, only the closing one is
     # there to see.
     if text[:1] in ("<", "[", "◁") or "</think" in text:
@@ -194,13 +207,15 @@ def _said(role: str, text: str) -> _Said:
 
 
 def _reply_of(text: str) -> _Said:
-    return _Said(text, _framed("assistant", text), is_assistant=True)
+    return _framed("assistant", text, is_assistant=True)
 
 
-def _framed(role: str, text: str) -> bytes:
-    """Role, length and text: no two lists of turns give the same bytes."""
+def _framed(role: str, text: str, *, is_assistant: bool) -> _Said:
+    """With role, length and text: no two lists of turns give the same bytes."""
     body = text.encode("utf-8", "surrogatepass")
-    return b"%b\0%d\0%b" % (role.encode("utf-8", "surrogatepass"), len(body), body)
+    framed = b"%b\0%d\0%b" % (role.encode("utf-8", "surrogatepass"), len(body), body)
+    # As `_Said(…)` makes it, at a third of the time: one for each message of each request.
+    return tuple.__new__(_Said, (text, framed, is_assistant))
 
 
 _NOTHING = _reply_of("")
@@ -212,7 +227,8 @@ class _Chain:
     def __init__(self, said: Sequence[_Said], asked: int) -> None:
         self.prefixes: list[str] = []
         self.replies: list[str] = []
-        spoken = [n for n in range(len(said) - 1) if _is_answered(said, n)]
+        speaks = [turn.is_assistant for turn in said]
+        spoken = [n for n, is_own in enumerate(speaks[:-1]) if speaks[n + 1] and not is_own]
         kept = set(spoken[-_MOST_PREFIXES:])
         chars, has_history = 0, False
         digest = _digest()
@@ -235,15 +251,8 @@ class _Chain:
         return _followed(self._end, _reply_of(begun + answer.text) if begun else answer)
 
 
-def _is_answered(said: Sequence[_Said], number: int) -> bool:
-    return said[number + 1].is_assistant and not said[number].is_assistant
-
-
-_EMPTY = blake2b(digest_size=_DIGEST_BYTES, person=CHAIN_VERSION.encode())
-
-
-def _digest() -> blake2b:
-    return _EMPTY.copy()
+# A hash of nothing yet; each begins as a copy of it.
+_digest = blake2b(digest_size=_DIGEST_BYTES, person=CHAIN_VERSION.encode()).copy
 
 
 def _followed(digest: blake2b, turn: _Said) -> str:

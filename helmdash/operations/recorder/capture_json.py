@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
-from operator import attrgetter
+from operator import attrgetter, gt
 from typing import Any, assert_never, cast, get_type_hints
 
 import orjson
@@ -58,7 +58,7 @@ def _named(*kinds: object) -> tuple[str, ...]:
 _ROOM: Mapping[str, int] = {
     name: _most_chars(name) for name in _named(str, str | None) if name not in _COLUMNLESS
 }
-_WORDS = tuple(_ROOM.items())
+_WORDS, _ROOMS = tuple(_ROOM.items()), tuple(_ROOM.values())
 _words_of = attrgetter(*_ROOM)
 _all_of = attrgetter(*_NAMES)
 _COUNTS = tuple(name for name in _named(int | None, float | None) if name != "http_status")
@@ -82,12 +82,17 @@ def make_storable(capture: Capture) -> Capture:
     next to nothing where nothing is wrong. Texts are seen to by `dump_capture`.
     """
     wrong: dict[str, Any] = {}
-    for (name, room), text in zip(_WORDS, _words_of(capture), strict=True):
-        if text is not None and len(text) > room:
-            wrong[name] = text[:room]
-    for name, number in zip(_COUNTS, _counts_of(capture), strict=True):
-        if number is not None and not 0 <= number <= _MOST_COUNT:
-            wrong[name] = None
+    words, counts = _words_of(capture), _counts_of(capture)
+    # Nearly always nothing is wrong: that is found out in C, and the rest looks for what it is.
+    sizes = [0 if text is None else len(text) for text in words]
+    if any(map(gt, sizes, _ROOMS)):
+        for (name, room), text in zip(_WORDS, words, strict=True):
+            if text is not None and len(text) > room:
+                wrong[name] = text[:room]
+    if [number for number in counts if number is not None and not 0 <= number <= _MOST_COUNT]:
+        for name, number in zip(_COUNTS, counts, strict=True):
+            if number is not None and not 0 <= number <= _MOST_COUNT:
+                wrong[name] = None
     if capture.sent is not None and not _is_possible(capture.sent):
         wrong["sent"] = None
     if capture.composition is not None and not _is_possible(capture.composition):
@@ -113,7 +118,7 @@ def _is_possible(sizes: SentSizes | CapturedTrim | Composition) -> bool:
             told = (sizes.before_bytes, sizes.after_bytes)
         case _:
             assert_never(sizes)
-    return all(size is None or 0 <= size <= _MOST_COUNT for size in told)
+    return not [size for size in told if size is not None and not 0 <= size <= _MOST_COUNT]
 
 
 def dump_capture(capture: Capture) -> tuple[Capture, bytes]:
@@ -123,15 +128,31 @@ def dump_capture(capture: Capture) -> tuple[Capture, bytes]:
     a remark where values were nested deeper than JSON writers go. Whatever the capture holds, there
     is a line.
     """
-    try:
-        line = orjson.dumps(_told(capture), default=_plain)
-    except (orjson.JSONEncodeError, TypeError):
-        line = b""
-    if line and _NUL not in line:
+    line = _line(_told(capture))
+    if line is not None:
         return capture, line
     told = cast("dict[str, object]", _mended(_told(capture), _MOST_LEVELS))
     line = orjson.dumps(told)
     return load_capture(told), line
+
+
+def dump_figures(capture: Capture) -> bytes | None:
+    """The line of the capture without what was said, as `dump_capture` would write it; None where
+    something has to be mended first."""
+    told = _told(capture)
+    told.pop("messages", None)
+    content = told.pop("content", None)
+    if content is not None and capture.raw_content_len is None:
+        told["raw_content_len"] = _length(capture)  # whether a reply was empty is judged by it
+    return _line(told)
+
+
+def _line(told: Mapping[str, object]) -> bytes | None:
+    try:
+        line = orjson.dumps(told, default=_plain)
+    except (orjson.JSONEncodeError, TypeError):
+        return None
+    return None if _NUL in line else line
 
 
 def load_capture(told: Mapping[str, Any]) -> Capture:
@@ -185,7 +206,7 @@ def _length(capture: Capture) -> int | None:
 
 
 def _told(capture: Capture) -> dict[str, object]:
-    values = zip(_NAMES, _all_of(capture), strict=True)
+    values = zip(_NAMES, _all_of(capture), strict=False)  # of one length by their making
     return {name: value for name, value in values if value is not None}
 
 

@@ -12,13 +12,17 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.withheld import without_words
 from helmdash.core.text.redaction import Masker
 from helmdash.core.text.tokens import utf8_bytes
-from helmdash.operations.recorder.capture_json import NOT_STORED, dump_capture, without_texts
+from helmdash.operations.recorder.capture_json import (
+    NOT_STORED,
+    dump_capture,
+    dump_figures,
+    without_texts,
+)
 from helmdash.operations.recording.masking import masker
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Payload
 from helmdash.records.secrets import seal_text, unseal_text
 
-_TEXTS = ("messages", "content")
 _SEALED = "sealed"
 OTHER_KEY = "its texts waited in the spool, sealed under another secret key"
 
@@ -43,9 +47,10 @@ def spooled(capture: Capture, project: ProjectInfo) -> tuple[Capture, bytes]:
     writes to the spool is the event loop.
     """
     if project.payload == Payload.OFF.value:
-        kept = withheld(capture)
-        mended, line = dump_capture(kept)
-        return (capture if mended is kept else dump_capture(capture)[0]), line
+        figures = dump_figures(without_words(capture))
+        if figures is not None:
+            return capture, figures
+        return dump_capture(capture)[0], dump_capture(withheld(capture))[1]
     mended, whole = dump_capture(capture)
     if project.payload != Payload.REDACTED.value:
         return mended, whole
@@ -75,7 +80,7 @@ def opened(told: Mapping[str, Any]) -> Mapping[str, Any]:
 def withheld(capture: Capture) -> Capture:
     """The capture without what was said, by whomever; the lengths stay."""
     kept = without_words(capture)
-    if all(getattr(kept, name) is None for name in _TEXTS):
+    if kept.messages is None and kept.content is None:
         return kept
     length = kept.raw_content_len
     if length is None and kept.content is not None:
