@@ -255,6 +255,15 @@ def test_a_failed_call_of_gemini_cli_is_one_row(
     assert Conversation.objects.get().generation == 3
 
 
+@pytest.mark.parametrize("order", [*permutations((GATEWAY, LOG, TRANSCRIPT))])
+def test_a_call_of_qwen_code_is_one_row(project: ProjectInfo, order: tuple[CallRoute, ...]) -> None:
+    for door in order:
+        record(project, _gemini(door, client_name="qwen-code", reply_id=None))
+
+    assert Call.objects.get().routes == "gateway otlp_log transcript"
+    assert Conversation.objects.get().generation == 1
+
+
 def test_without_a_replys_id_the_figures_and_the_end_tell_it(project: ProjectInfo) -> None:
     record(project, _gemini(GATEWAY))
     record(project, _gemini(LOG, reply_id=None), _gemini(LOG, number=2, reply_id=None))

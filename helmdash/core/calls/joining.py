@@ -30,7 +30,7 @@ _STRENGTH: Final = (
 )
 _RANKS: Final = {route.value: rank for rank, route in enumerate(_STRENGTH)}
 # Agents that come by several doors, and whose records name a session alike at each.
-_AGENTS: Final = frozenset({"claude-code", "codex", "gemini-cli", "opencode"})
+_AGENTS: Final = frozenset({"claude-code", "codex", "gemini-cli", "opencode", "qwen-code"})
 # A record is written when the reply has ended, which may take minutes.
 _LIKE_WITHIN: Final = timedelta(minutes=10)
 # So many calls of one conversation with equal counts are told apart, within twenty minutes.
@@ -38,7 +38,7 @@ MOST_ALIKE: Final = 16
 # Agents whose requests name no session, so that a transcript has the figures and the moment of the
 # end alone to be known by, and a failed call the latter. Tried with Gemini CLI 0.61.0: it wrote
 # 60 ms after the gateway's end, and clocks that are set by a network differ by less than a second.
-_UNNAMED: Final = frozenset({"gemini-cli"})
+_UNNAMED: Final = ("gemini-cli", "qwen-code")
 _UNNAMED_DOORS: Final = frozenset({CallRoute.GATEWAY, CallRoute.OTLP_LOG, CallRoute.TRANSCRIPT})
 # More than lies between a user's clock and ours.
 _REPLY_WITHIN: Final = timedelta(minutes=1)

@@ -1,4 +1,4 @@
-"""Which log records tell of calls: Claude Code, Codex and Gemini CLI report theirs as events.
+"""Which log records tell of calls: Claude Code, Codex, Gemini CLI and Qwen Code report theirs so.
 
 Their other events are what happens around calls; of several records of one call the one with the
 counts is taken. The conventions' own event of an inference is a second telling of its span, and has
@@ -62,8 +62,9 @@ def call_of(record: LogRecord) -> Capture | None:
         return claude.claude_call(own, record, time_ns=time_ns)
     if name.startswith("codex."):
         return _codex_call(name, record, time_ns)
-    if name.startswith("gemini_cli."):
-        return _gemini_call(name, record, time_ns)
+    family, _, event = name.partition(".")
+    if family in _FAMILY:
+        return _gemini_call(_FAMILY[family], event, record, time_ns)
     if name == _INFERENCE and not _is_gemini(record):
         return _inference(record, time_ns)
     return None
@@ -135,7 +136,9 @@ def _completed(first: Capture, later: Capture) -> Capture:
 
 # What a second record of a call may know.
 _COMPLETED = ("usage", "finish_reason", "http_status", "error_message", "latency_ms", "ttft_ms")
-_PREFIXES = (claude.PREFIX, "codex.", "gemini_cli.")
+# Qwen Code was made of Gemini CLI, and counts as that; by the beginnings of their events.
+_FAMILY = {"gemini_cli": "gemini-cli", "qwen-code": "qwen-code"}
+_PREFIXES = (claude.PREFIX, "codex.", *(f"{name}." for name in _FAMILY))
 
 
 def _is_gemini(record: LogRecord) -> bool:
@@ -211,36 +214,39 @@ def _codex_call(name: str, record: LogRecord, time_ns: int) -> Capture | None:
     )
 
 
-def _gemini_call(name: str, record: LogRecord, time_ns: int) -> Capture | None:
-    if name not in ("gemini_cli.api_response", "gemini_cli.api_error"):
+def _gemini_call(agent: str, event: str, record: LogRecord, time_ns: int) -> Capture | None:
+    if event not in ("api_response", "api_error", "api_cancel"):
         return None
     told = record.attributes
-    is_error = name == "gemini_cli.api_error"
+    is_error = event != "api_response"
     session = word_of(told.get("session.id"), 1024)
     place = _gemini_place(told, session)
     output = count_of(told.get("output_token_count"))
     thoughts = count_of(told.get("thoughts_token_count"))
     # Thoughts are part of the completion, what tools took stands beside the prompt.
-    completion = None if output is None else output + (thoughts or 0)
+    completion = output
+    if output is not None and not _is_whole(told, output):
+        completion = output + (thoughts or 0)
     usage: dict[str, object] = {
         "prompt_tokens": count_of(told.get("input_token_count")),
         "completion_tokens": completion,
         "cached_tokens": count_of(told.get("cached_content_token_count")),
         "reasoning_tokens": thoughts,
-        "rule": "gemini_cli",
+        "rule": agent.replace("-", "_"),
     }
     duration = whole_ms(number_of(first_present(told, ("duration_ms", "duration"))))
+    kind = "cancelled" if event == "api_cancel" else word_of(told.get("error_type"), 128)
     status, code, http_status = status_of(
-        word_of(told.get("error_type"), 128),
+        kind,
         is_error=is_error,
         http_status=http_status_of(first_present(told, ("status_code", "http.status_code"))),
     )
     client, version = client_of_source(record.source, told)
     message = first_present(told, ("error", "error.message", "error_message"))
     return Capture(
-        id=_id("gemini", session, record, time_ns),
+        id=_id(agent.removesuffix("-cli").removesuffix("-code"), session, record, time_ns),
         model=word_of(told.get("model"), 255) or "unknown",
-        provider="gemini",
+        provider="gemini" if agent == "gemini-cli" else None,
         conversation=place.conversation,
         parent=place.parent,
         lane=place.lane,
@@ -256,9 +262,16 @@ def _gemini_call(name: str, record: LogRecord, time_ns: int) -> Capture | None:
         error_message=text_of(message, 2000) if is_error else None,
         latency_ms=duration,
         started_at=moment_of(time_ns - (duration or 0) * _MS),
-        client_name=client or "gemini-cli",
+        client_name=client or agent,
         client_version=version,
     )
+
+
+def _is_whole(told: Attributes, output: int) -> bool:
+    """Whether the output has the thoughts inside, as servers of OpenAI's format count: then it is
+    the whole total with the prompt."""
+    prompt, total = count_of(told.get("input_token_count")), count_of(told.get("total_token_count"))
+    return prompt is not None and total == prompt + output
 
 
 def _gemini_place(told: Attributes, session: str | None) -> Place:

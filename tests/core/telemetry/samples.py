@@ -402,6 +402,22 @@ LOGS: dict[str, Sample] = {
         1000,
         "codex",
     ),
+    "qwen code, thoughts inside": Sample(
+        "qwen-code",
+        "",
+        {
+            "event.name": "qwen-code.api_response",
+            "session.id": "g-1",
+            "model": "qwen3-coder-plus",
+            "input_token_count": 1000,
+            "output_token_count": 50,
+            "cached_content_token_count": 800,
+            "thoughts_token_count": 20,
+            "total_token_count": 1050,
+        },
+        1000,
+        "qwen_code",
+    ),
     "gemini cli": Sample(
         "gemini-cli",
         "",
