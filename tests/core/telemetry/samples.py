@@ -402,7 +402,7 @@ LOGS: dict[str, Sample] = {
         1000,
         "codex",
     ),
-    "qwen code, thoughts inside": Sample(
+    "qwen code": Sample(
         "qwen-code",
         "",
         {
