@@ -19,6 +19,7 @@ from helmdash.operations.access.keys import note_use
 from helmdash.queries.access import Caller, find_caller
 
 _HEADERS = (b"x-api-key", b"x-goog-api-key")
+_OTHERS = frozenset(_HEADERS)
 _QUERY_NAME = b"key"
 
 
@@ -29,7 +30,10 @@ def presented_keys(headers: Mapping[bytes, bytes], query: bytes = b"") -> tuple[
     vendor beside the key. So a header that is no key of ours never hides one that is.
     query: the query string, where the protocol has its key there (Gemini's `?key=`).
     """
-    found = [_bearer(headers.get(b"authorization", b""))]
+    bearer = _bearer(headers.get(b"authorization", b""))
+    if not query and _OTHERS.isdisjoint(headers):  # as of nearly all clients
+        return (bearer.decode("latin-1"),) if bearer else ()
+    found = [bearer]
     found += [headers.get(name, b"").strip() for name in _HEADERS]
     found += _in_query(query) if query else ()
     return tuple(dict.fromkeys(key.decode("latin-1") for key in found if key))

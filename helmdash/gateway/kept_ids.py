@@ -29,6 +29,8 @@ async def check_kept_ids(exchange: Exchange, parsed: dict[str, Any], keepers: Re
     endpoint, wire = exchange.endpoint, exchange.route.client.wire
     if endpoint is None or not endpoint.is_shared:
         return
+    if kept_objects.names_none(exchange.outgoing.body, wire, endpoint.kind):
+        return
     if wire is not WireFormat.RESPONSES or not exchange.is_native:
         named = next(_named_in(exchange, endpoint, parsed), None)
         if named is not None and not await keepers.is_only_project():

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from helmdash.core.upstreams.endpoints import ProviderKind, WireFormat
 from helmdash.providers.gemini.parts import camel_members
 from helmdash.providers.wire import ChatRequest, Image, ToolResult
 
@@ -72,6 +73,20 @@ def _named_in(value: dict[str, Any], where: str, levels: int) -> Iterator[Kept]:
 
 # A result of a tool holds a document, that one pages, and those are images.
 _DEEPEST_PART: Final = 3
+
+
+# The members that `in_messages`, `in_chat` and `in_anthropic` look for, and how a letter of one may
+# be spelled instead.
+_SIGNS: Final = (b"file_id", b"audio", b"container", rb"\u00")
+_SIGNED: Final = frozenset({WireFormat.CHAT, WireFormat.ANTHROPIC})
+
+
+def names_none(body: bytes, wire: WireFormat, upstream: ProviderKind) -> bool:
+    """Whether the bytes of a request show that it names nothing, so that nobody has to look through
+    its messages. False: it may."""
+    if wire not in _SIGNED or upstream is ProviderKind.GEMINI:
+        return False
+    return not any(sign in body for sign in _SIGNS)
 
 
 def in_messages(parsed: dict[str, Any]) -> Iterator[Kept]:

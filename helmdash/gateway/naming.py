@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helmdash.core.agents.names import agent_name, foreign_name
-from helmdash.core.agents.reading import agent_call
+from helmdash.core.agents.reading import agent_call, is_no_agents
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.options import conversation_of
 from helmdash.gateway.request_facts import request_facts
@@ -18,10 +18,15 @@ def name_conversation(exchange: Exchange, chat: ChatRequest) -> None:
     conversation it names, and no turns of it.
     """
     client = exchange.client.name if exchange.client is not None else None
-    agent = exchange.agent = agent_call(exchange.headers, request_facts(chat), client=client)
+    agent = None
+    if not is_no_agents(exchange.headers, chat.metadata, client=client):
+        agent = agent_call(exchange.headers, request_facts(chat), client=client)
+    exchange.agent = agent
     own = exchange.options.conversation
     exchange.parent = exchange.options.parent
-    told = conversation_of(chat.metadata) or foreign_name(chat.conversation or "")
+    told = conversation_of(chat.metadata) or (
+        foreign_name(chat.conversation) if chat.conversation else None
+    )
     if agent is None:
         exchange.conversation = own or told
     elif own is None:

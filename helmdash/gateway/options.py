@@ -22,6 +22,7 @@ _NAMES = (
     "conversation", "parent", "lane", "pack", "purpose", "correlation-id", "project", "budget",
     "remediation",
 )  # fmt: skip
+_HEADERS = {b"x-helmdash-" + name.encode(): name for name in _NAMES}
 _SWITCH = {b"on": True, b"off": False}
 # What clients call a conversation in their `metadata`, best first.
 _METADATA_NAMES = (
@@ -54,8 +55,8 @@ def options_of(headers: Mapping[bytes, bytes]) -> RequestOptions:
     retries = headers.get(b"x-stainless-retry-count", b"0")
     told = {
         name: value
-        for name in _NAMES
-        if (value := headers.get(b"x-helmdash-" + name.encode(), b"").strip())
+        for header, name in ({} if _HEADERS.keys().isdisjoint(headers) else _HEADERS).items()
+        if (value := headers.get(header, b"").strip())
     }
     if not told:
         return _RETRY if retries not in (b"0", b"") else _SILENT

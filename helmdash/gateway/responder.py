@@ -76,7 +76,7 @@ class Responder:
     async def whole(self, status: int, body: bytes, headers: Iterable[Header] = ()) -> None:
         """A complete response. Without a content type among the headers, it is JSON."""
         sent = list(headers)
-        if not any(name == b"content-type" for name, _ in sent):
+        if b"content-type" not in [name for name, _ in sent]:
             sent.append(JSON)
         sent.append((b"content-length", str(len(body)).encode()))
         self.has_begun = True

@@ -25,6 +25,8 @@ _RETRY_S = 15.0
 _PATIENCE_S = 5.0
 # A list without windows is not asked for the sake of windows again before that.
 _SILENT_S = 3600.0
+# Models that callers ask for within a moment; their names are theirs to choose.
+_MOST_REMEMBERED = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Listings:
         self._client = client
         self._known: dict[tuple[str, str], _Listing] = {}
         self._asking: dict[tuple[str, str], asyncio.Task[None]] = {}
+        # Models that were found without asking, among these very endpoints and lists.
+        self._found: dict[str, tuple[Sequence[Endpoint], ModelRoute]] = {}
 
     async def choose(
         self, model: str, endpoints: Sequence[Endpoint], *, default: str
@@ -53,10 +57,15 @@ class Listings:
         Upstreams that do not list their models are asked, if nothing else answers the question. A
         suffix of the model that names a window is ours and the client's affair: none knows it.
         """
+        known = self._found.get(model)
+        if known is not None and known[0] is endpoints:
+            return known[1]
         bare = split_window(model).model
         listed = self._listed(endpoints)
         found = choose(bare, endpoints=endpoints, listed=listed)
-        if found is None:
+        if found is not None:
+            self._remember(model, endpoints, found)
+        else:
             # Vendors' own families need no asking; nor does anything that lists what it serves.
             await self._ask([each for each in endpoints if not each.models])
             listed = self._listed(endpoints)
@@ -64,6 +73,15 @@ class Listings:
         if found is None:
             raise UnknownModel(model)
         return found
+
+    def _remember(self, model: str, endpoints: Sequence[Endpoint], found: ModelRoute) -> None:
+        if len(self._found) >= _MOST_REMEMBERED:
+            self._found.clear()
+        self._found[model] = (endpoints, found)
+
+    def _keep(self, key: tuple[str, str], listing: _Listing) -> None:
+        self._known[key] = listing
+        self._found.clear()
 
     async def all_ids(self, endpoints: Sequence[Endpoint]) -> list[str]:
         """Every model as `provider/model`, in the order of the upstreams."""
@@ -138,19 +156,19 @@ class Listings:
             listed = await list_models(self._client, endpoint)
             moment = monotonic()
             windows = {name.lower(): tokens for name, tokens in listed.windows.items()}
-            self._known[_key(endpoint)] = _Listing(
-                listed.ids, moment + _MAX_AGE_S, windows, asked_at=moment
-            )
+            listing = _Listing(listed.ids, moment + _MAX_AGE_S, windows, asked_at=moment)
+            self._keep(_key(endpoint), listing)
         except Exception as error:
             log.info("the upstream %s did not list its models: %s", endpoint.name, error)
             before = self._known.get(_key(endpoint))
             moment = monotonic()
-            self._known[_key(endpoint)] = _Listing(
+            listing = _Listing(
                 before.ids if before else (),
                 moment + _RETRY_S,
                 before.windows if before else {},
                 asked_at=moment,
             )
+            self._keep(_key(endpoint), listing)
 
 
 def _key(endpoint: Endpoint) -> tuple[str, str]:

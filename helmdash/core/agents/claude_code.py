@@ -19,7 +19,7 @@ from helmdash.core.agents.values import FIRST_CONTEXT, AgentCall, RequestFacts
 from helmdash.core.calls.lanes import Lane
 
 NAME = "claude-code"
-_SESSION = b"x-claude-code-session-id"
+SESSION_HEADER = b"x-claude-code-session-id"
 _MAIN_CLASSES = frozenset({"main", "subagent", "workflow"})
 _SIDE_CLASSES = {"compaction": COMPACTION, "auxiliary": AUXILIARY}
 # How the first message after a compaction goes on (2.1.197).
@@ -31,7 +31,9 @@ _ATTRIBUTION_CHARS = 500
 
 def read_claude_code(headers: Mapping[bytes, bytes], facts: RequestFacts) -> AgentCall | None:
     """What the request says; None where it is not Claude Code's. headers: in small letters."""
-    session = _word(headers, _SESSION) or claude_session((facts.metadata or {}).get("user_id"))
+    session = _word(headers, SESSION_HEADER) or claude_session(
+        (facts.metadata or {}).get("user_id")
+    )
     if session is None:
         return None
     part = _word(headers, b"x-claude-code-agent-id")

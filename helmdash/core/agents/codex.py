@@ -17,7 +17,7 @@ from helmdash.core.calls.lanes import Lane
 
 NAME = "codex"
 
-_OWN_HEADERS = (b"x-codex-window-id", b"x-codex-turn-metadata", b"x-openai-subagent")
+OWN_HEADERS = (b"x-codex-window-id", b"x-codex-turn-metadata", b"x-openai-subagent")
 # What `request_kind` says of requests that are no turn; of a kind nobody knows nothing is said.
 _SIDE_KINDS = {"compaction": COMPACTION, "memory": "memory", "title": "title", "prewarm": "prewarm"}
 # A number of compactions; anything longer is none.
@@ -29,7 +29,7 @@ def read_codex(headers: Mapping[bytes, bytes], *, client: str | None) -> AgentCa
 
     client: who the user agent says it is (core.conversations.clients); None: it says nothing.
     """
-    if client != NAME and not any(name in headers for name in _OWN_HEADERS):
+    if client != NAME and not any(name in headers for name in OWN_HEADERS):
         return None
     turn = read_object(_word(headers, b"x-codex-turn-metadata") or "")
     thread = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from helmdash.core.agents import claude_code, codex
 from helmdash.core.agents.claude_code import read_claude_code
 from helmdash.core.agents.codex import read_codex
 from helmdash.core.agents.names import foreign_name
@@ -56,6 +57,25 @@ _AGENTS = (
 )
 # Meant to keep one conversation on one server, whoever sends it.
 _AFFINITY = b"x-session-affinity"
+# Whatever tells of an agent: a header, or what the user agent says. Claude Code has its metadata.
+_SIGNS = frozenset(
+    {
+        _AFFINITY,
+        claude_code.SESSION_HEADER,
+        *codex.OWN_HEADERS,
+        *(sign for agent in _AGENTS for sign in agent.signs),
+    }
+)
+_CLIENTS = frozenset({codex.NAME, *(agent.client for agent in _AGENTS)})
+
+
+def is_no_agents(
+    headers: Mapping[bytes, bytes], metadata: Mapping[str, object] | None, *, client: str | None
+) -> bool:
+    """Whether `agent_call` would find nothing, whatever else the body holds: as of most programs,
+    whose bodies nobody has to look into then."""
+    is_named = client in _CLIENTS or not _SIGNS.isdisjoint(headers)
+    return not is_named and (not metadata or metadata.get("user_id") is None)
 
 
 def agent_call(

@@ -57,7 +57,7 @@ def assess(prompt_tokens: int | None, budget: EffectiveBudget) -> Health:
     prompt = prompt_tokens if prompt_tokens and prompt_tokens > 0 else None
     reason = _why_unknown(prompt, budget)
     return Health(
-        level=Level.UNKNOWN if reason or prompt is None else _level(prompt, budget),
+        level=level_for(prompt, budget),
         reason=reason,
         prompt_tokens=prompt,
         limit_tokens=budget.limit_tokens,
@@ -67,6 +67,14 @@ def assess(prompt_tokens: int | None, budget: EffectiveBudget) -> Health:
         hard_util=_ratio(prompt, budget.limit_tokens),
         optimal_util=_ratio(prompt, budget.optimal_max_tokens),
     )
+
+
+def level_for(prompt_tokens: int | None, budget: EffectiveBudget) -> Level:
+    """The level alone that `assess` would give."""
+    prompt = prompt_tokens if prompt_tokens and prompt_tokens > 0 else None
+    if prompt is None or _why_unknown(prompt, budget):
+        return Level.UNKNOWN
+    return _level(prompt, budget)
 
 
 def suspected_cut(health: Health) -> Health:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helmdash.core.budgets.health import assess
+from helmdash.core.budgets.health import level_for
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.usage import Usage
 from helmdash.core.truncation.sizes import Sizes
@@ -13,9 +13,12 @@ from helmdash.providers.wire import Reply
 
 def level_of(exchange: Exchange, counts: Usage) -> str:
     """The health level of these counts; unknown where they look as if the prompt was cut."""
-    if exchange.budget is None or _looks_cut(exchange, counts):
+    if exchange.budget is None:
         return Level.UNKNOWN.value
-    return assess(counts.prompt_tokens, exchange.budget).level.value
+    level = level_for(counts.prompt_tokens, exchange.budget)
+    # Asked last: of what has no level anyhow, no cut takes it away.
+    is_certain = level is not Level.UNKNOWN and not _looks_cut(exchange, counts)
+    return level.value if is_certain else Level.UNKNOWN.value
 
 
 def _looks_cut(exchange: Exchange, counts: Usage) -> bool:

@@ -37,6 +37,8 @@ _ROLES = {
 }
 
 
+# Whose messages say a text and nothing else.
+_SPEAKERS = {word: role for word, role in _ROLES.items() if role is not Role.TOOL}
 # Of a message that says one text and nothing else.
 _PLAIN_MEMBERS = frozenset({"role", "content", "tool_call_id"})
 
@@ -46,7 +48,10 @@ def read_messages(value: Json) -> tuple[Message, ...]:
     if not isinstance(value, list) or not value:
         raise BadRequest("messages", "This has to be an array with at least one message.")
     return tuple(
-        _read_plain(item) or _read_message(item, f"messages[{at}]") for at, item in enumerate(value)
+        [
+            _read_plain(item) or _read_message(item, f"messages[{at}]")
+            for at, item in enumerate(value)
+        ]
     )
 
 
@@ -55,19 +60,16 @@ def _read_plain(item: Json) -> Message | None:
     is not one of these."""
     if not isinstance(item, dict):
         return None
-    text = item.get("content")
+    text, word = item.get("content"), item.get("role")
     if not isinstance(text, str) or not text or not _PLAIN_MEMBERS.issuperset(item):
         return None
-    match item.get("role"):
-        case "user":
-            return Message(role=Role.USER, parts=(Text(text=text),))
-        case "assistant":
-            return Message(role=Role.ASSISTANT, parts=(Text(text=text),))
-        case "system" | "developer":
-            return Message(role=Role.SYSTEM, parts=(Text(text=text),))
-        case "tool" if isinstance(call_id := item.get("tool_call_id"), str):
-            result = ToolResult(call_id=call_id, parts=(Text(text=text),))
-            return Message(role=Role.TOOL, parts=(result,))
+    role = _SPEAKERS.get(word) if isinstance(word, str) else None
+    if role is not None:
+        return Message(role=role, parts=(Text(text=text),))
+    call_id = item.get("tool_call_id")
+    if word == "tool" and isinstance(call_id, str):
+        result = ToolResult(call_id=call_id, parts=(Text(text=text),))
+        return Message(role=Role.TOOL, parts=(result,))
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from helmdash.core.calls.usage import LARGEST_COUNT
 from helmdash.providers.errors import BadRequest
 from helmdash.providers.openai.read_messages import read_messages
@@ -33,6 +35,11 @@ _COVERED = frozenset(
     parallel_tool_calls response_format max_tokens max_completion_tokens temperature top_p top_k
     stop seed presence_penalty frequency_penalty reasoning_effort reasoning metadata""".split()
 )
+# Of these, the ones that only some requests say.
+_RARE = _COVERED - frozenset(
+    """model messages stream stream_options max_tokens max_completion_tokens temperature top_p
+    metadata""".split()
+)
 
 _NAME_THE_MODEL = "This has to be the id of a model."
 _MODES = {"auto": Choice.AUTO, "none": Choice.NONE, "required": Choice.REQUIRED}
@@ -43,30 +50,38 @@ def read_request(body: Object, *, model: str | None, stream: bool | None) -> Cha
     """Read a client's request; `model` and `stream` None: as the body says. Raises BadRequest
     naming the member."""
     streams = flag_at(body, "stream") or False if stream is None else stream
-    effort, reasoning_tokens = _reasoning(body)
     limit = count_at(body, "max_completion_tokens")
+    rare = {} if _RARE.isdisjoint(body) else _read_rare(body)
     return ChatRequest(
         model=model if model is not None else model_of(body),
         messages=read_messages(body.get("messages")),
         stream=streams,
         wants_usage=wants_usage(body) if streams else True,
-        tools=_tools(body),
-        tool_choice=_tool_choice(body),
-        parallel_tool_calls=flag_at(body, "parallel_tool_calls"),
-        json_mode=_json_mode(body),
         max_tokens=limit if limit is not None else count_at(body, "max_tokens"),
         temperature=number_at(body, "temperature"),
         top_p=number_at(body, "top_p"),
-        top_k=count_at(body, "top_k"),
-        stop=texts_at(body, "stop"),
-        seed=count_at(body, "seed"),
-        presence_penalty=number_at(body, "presence_penalty"),
-        frequency_penalty=number_at(body, "frequency_penalty"),
-        reasoning_effort=effort,
-        reasoning_tokens=reasoning_tokens,
         metadata=object_in(body, "metadata"),
         extra={name: value for name, value in body.items() if name not in _COVERED},
+        **rare,
     )
+
+
+def _read_rare(body: Object) -> dict[str, Any]:
+    """The fields that most requests leave unsaid."""
+    effort, reasoning_tokens = _reasoning(body)
+    return {
+        "tools": _tools(body),
+        "tool_choice": _tool_choice(body),
+        "parallel_tool_calls": flag_at(body, "parallel_tool_calls"),
+        "json_mode": _json_mode(body),
+        "top_k": count_at(body, "top_k"),
+        "stop": texts_at(body, "stop"),
+        "seed": count_at(body, "seed"),
+        "presence_penalty": number_at(body, "presence_penalty"),
+        "frequency_penalty": number_at(body, "frequency_penalty"),
+        "reasoning_effort": effort,
+        "reasoning_tokens": reasoning_tokens,
+    }
 
 
 def wants_usage(body: Object) -> bool:

@@ -149,11 +149,12 @@ def _is_whole(request: ChatRequest | None) -> bool:
     there, and holds no compaction of the provider's, before which it reads nothing."""
     if request is None:
         return True
-    return not request.is_fragment and not any(
-        isinstance(part, Other) and part.kind == _COMPACTION
+    return not request.is_fragment and not [
+        part
         for message in request.messages
         for part in message.parts
-    )
+        if type(part) is Other and part.kind == _COMPACTION
+    ]
 
 
 def _metadata(exchange: Exchange, reply: Reply) -> dict[str, object]:
