@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.clients.shell import run
-from tests.gateway.world import WINDOW_TOKENS, World, budgets, open_http
+from tests.gateway.world import WINDOW_TOKENS, budgets, open_http
 from tests.support.server import Served
 from tests.support.upstreams import Fleet
 
