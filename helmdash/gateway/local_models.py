@@ -15,12 +15,12 @@ from helmdash.core.calls.usage import normalise_usage
 from helmdash.core.calls.withheld import without_words
 from helmdash.core.conversations.fingerprints import CHAIN_VERSION
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
-from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway.exchange import KEEPS_NOTHING, Exchange
 from helmdash.providers.ollama.shown import own_num_ctx
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listings import Listings
-from helmdash.upstream.ollama.windows import ServerWindow, Windows
+from helmdash.upstream.ollama.windows import Windows
 from helmdash.upstream.request_log import LogEntry, LoggedError, LoggedReply, RequestLog
 
 _FOLDER = ("logs", "ollama")
@@ -53,24 +53,24 @@ class LocalModels:
         endpoint, budget, request = exchange.endpoint, exchange.budget, exchange.request
         if endpoint is None or budget is None or request is None:
             return
+        if endpoint.kind is not ProviderKind.OLLAMA:
+            tokens = self._listings.window(endpoint, exchange.served_model)
+            if tokens is not None:
+                exchange.look_up_budget(server_window=tokens)
+            return
         is_named, named = own_num_ctx(request)
-        told = await self._told(exchange, endpoint, waits=not is_named and _is_a_guess(budget))
+        # A server that nobody has asked yet is waited for where there is nothing but a guess.
+        waits = not is_named and _is_a_guess(budget)
+        told = await self._windows.of_model(endpoint, exchange.served_model, waits=waits)
         if told.tokens is not None:
             budget = exchange.look_up_budget(server_window=told.tokens)
-        if endpoint.kind is ProviderKind.OLLAMA:
-            window = named if is_named else served_window(budget, told.most_tokens or told.tokens)
-            exchange.window = window
-            exchange.budget = within_window(
-                with_room_of(budget), window, most_reply_tokens=request.max_tokens
-            )
-            if window is not None:
-                self._windows.sent(endpoint, exchange.served_model, window)
-
-    async def _told(self, exchange: Exchange, endpoint: Endpoint, *, waits: bool) -> ServerWindow:
-        """waits: a server of Ollama's that nobody has asked yet is waited for."""
-        if endpoint.kind is ProviderKind.OLLAMA:
-            return await self._windows.of_model(endpoint, exchange.served_model, waits=waits)
-        return ServerWindow(self._listings.window(endpoint, exchange.served_model))
+        window = named if is_named else served_window(budget, told.most_tokens or told.tokens)
+        exchange.window = window
+        exchange.budget = within_window(
+            with_room_of(budget), window, most_reply_tokens=request.max_tokens
+        )
+        if window is not None:
+            self._windows.sent(endpoint, exchange.served_model, window)
 
     def note(self, exchange: Exchange, capture: Capture) -> None:
         """After a call: the model's window for next time, and for Ollama a line in the request log.

@@ -230,18 +230,22 @@ class _Chain:
         speaks = [turn.is_assistant for turn in said]
         spoken = [n for n, is_own in enumerate(speaks[:-1]) if speaks[n + 1] and not is_own]
         kept = set(spoken[-_MOST_PREFIXES:])
-        chars, has_history = 0, False
+        chars, has_history, is_followed = 0, False, False
         digest = _digest()
-        for number, turn in enumerate(said[:asked]):
-            chars += len(turn.text)
-            digest.update(turn.framed)
-            if number in kept:
+        for number, (text, framed, is_assistant) in enumerate(said[:asked]):
+            chars += len(text)
+            digest.update(framed)
+            if is_followed:
+                self.replies.append("f" + digest.hexdigest())
+            is_followed = number in kept
+            if is_followed:
                 # After the last turn of all stands a beginning that a client puts into the
                 # model's mouth, often the same in every chat: it needs the very words of a reply.
                 is_telling = number + 1 < asked and (has_history or chars >= _TELLING_CHARS)
                 self.prefixes.append("h" + digest.hexdigest() if is_telling else "")
-                self.replies.append(_followed(digest, said[number + 1]))
-            has_history = has_history or turn.is_assistant
+            has_history = has_history or is_assistant
+        if is_followed:  # by words that the client has put there
+            self.replies.append(_followed(digest, said[asked]))
         self._end = digest
         self.head = "h" + digest.hexdigest()
 
