@@ -323,7 +323,7 @@ def test_a_failed_plan_says_why_and_what_to_do(owner: Client, project: ProjectIn
 
     text = read(owner, "/plans/plan-1/")
 
-    assert "reasoning_exhausted by rule length.reasoning" in text
+    assert "Reasoning used up the output limit reasoning_exhausted by rule length.reasoning" in text
     assert "All 1,500 tokens went into thinking." in text
     assert "Advice: allow more output tokens raise_output" in text
     assert "Was it followed?" not in text

@@ -11,6 +11,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
+from helmdash.core.calls.failures import FailureCause
 from helmdash.pages.parts import words
 from helmdash.pages.parts.receipts import flags
 from helmdash.pages.parts.row_markup import markup, row_link, sub
@@ -45,9 +46,7 @@ def fit_rows(
 
 
 def _plan_row(context: template.Context, plan: PlanItem, shown: Mapping[str, Any]) -> str:
-    has_cause = plan.cause and plan.cause != plan.outcome
-    why = sub(escape(plan.cause)) if has_cause else ""
-    cells = [f"<td>{formats.outcome(plan.outcome)}{why}</td>", _plan_name(plan)]
+    cells = [f"<td>{formats.outcome(plan.outcome)}{_why(plan)}</td>", _plan_name(plan)]
     if shown.get("steps"):
         cells.append(f"<td>{_steps(plan)}</td>")
     if shown.get("before"):
@@ -58,6 +57,14 @@ def _plan_row(context: template.Context, plan: PlanItem, shown: Mapping[str, Any
     if shown.get("at"):
         cells.append(f'<td class="num">{formats.when(context, plan.at)}</td>')
     return f"<tr>{''.join(cells)}</tr>"
+
+
+def _why(plan: PlanItem) -> str:
+    """A cause in plain words, its code below."""
+    if not plan.cause or plan.cause == plan.outcome:
+        return ""
+    said = escape(words.cause_sentence(FailureCause(plan.cause)))
+    return f'{sub(said)}<span class="sub mono">{escape(plan.cause)}</span>'
 
 
 def _plan_name(plan: PlanItem) -> str:
