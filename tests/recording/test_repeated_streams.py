@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from helmdash.core.access.permissions import SHELL
+from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.fingerprints import links_of
@@ -84,6 +85,31 @@ def test_an_attempt_has_the_generation_of_the_one_before(
     assert CallName.objects.filter(conversation_id=row.pk).count() == 5
 
 
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("end", [BROKEN, LEFT], ids=["broken", "left"])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_an_attempt_that_is_recorded_after_the_later_one_is_the_earlier(
+    project: ProjectInfo, is_named: bool, end: dict[str, Any], together: bool
+) -> None:
+    ask = (TASK, "Done.", "And now?")
+    own: dict[str, Any] = {} if is_named else {"conversation": None}
+    calls = [
+        stream(0, **own), stream(20, *ask, id="last", **own), stream(10, *ask, **end, **own),
+        stream(40, *ask, "Yes.", "More.", **own),
+    ]  # fmt: skip
+    batches: Sequence[Sequence[Capture]] = [calls] if together else [[each] for each in calls]
+
+    answers = [answer for batch in batches for answer in record(project, *batch)]
+
+    assert [answer.generation for answer in answers] == [1, 2, 2, 3]
+    assert placed(project) == [(1, None, 1), (None, 2, 1), (2, None, 2), (3, None, 1)]
+    row = Conversation.objects.get()
+    assert (row.generation, row.earlier_attempts, row.failures) == (3, 1, 1)
+    assert row.level == Level.HEALTHY
+    (place,) = find_generation(project.id, row.name, 2)
+    assert Call.objects.get(pk=place.call_id).name == "last"
+
+
 AGAIN = stream(10, id="again")
 CASES: dict[str, tuple[Capture, Capture, list[int]]] = {
     "broken": (stream(0, **BROKEN), AGAIN, [1, 1]),
@@ -91,6 +117,8 @@ CASES: dict[str, tuple[Capture, Capture, list[int]]] = {
     "its library says so": (stream(0), stream(10, is_retry=True), [1, 1]),
     "answered": (stream(0), AGAIN, [1, 2]),
     "in parallel": (stream(0, **BROKEN), stream(0.5), [1, 2]),
+    "in parallel, told in the other order": (stream(0.5), stream(0, **BROKEN), [1, 2]),
+    "broken, and answered before": (stream(10), stream(20, **BROKEN), [1, 2]),
     "much later": (stream(0, **BROKEN), stream(700), [1, 2]),
     "other words": (stream(0, **BROKEN), stream(10, "Something else."), [1, 2]),
     "another model": (stream(0, **BROKEN), stream(10, model="other"), [1, 2]),

@@ -134,6 +134,25 @@ def is_again(newest: NewestStream | None, request: StreamRequest, *, generation:
     return request.mark() == newest.mark
 
 
+def is_before(
+    newest: NewestStream | None,
+    request: StreamRequest,
+    *,
+    over: datetime,
+    is_cancelled: bool,
+    generation: int,
+) -> bool:
+    """Whether a stream that broke off is an attempt before a conversation's newest call, recorded
+    after it: two processes tell of them in no order. over: when the broken one ended."""
+    if newest is None or newest.generation != generation:
+        return False
+    first = over - (_NOTICED_WITHIN if is_cancelled else _ROUNDING)
+    is_in_order = request.started_at < newest.started_at
+    if not (is_in_order and first <= newest.started_at <= over + _LONGEST_WAIT):
+        return False
+    return request.mark() == newest.mark
+
+
 def _moment(told: object) -> datetime | None:
     try:
         found = datetime.fromisoformat(told) if isinstance(told, str) else None

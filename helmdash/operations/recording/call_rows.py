@@ -21,18 +21,20 @@ _CAUSE_DETAIL_CHARS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A call with its conversation, and by what it came there."""
+    """A call with its conversation, and by what it came there. attempt_of: the generation that a
+    later attempt has, which was recorded before; None: it has its own."""
 
     item: Judged
     conversation: ConversationRow | None = None
     round_number: int | None = None
     placed_by: str = ""
     branched_from: tuple[str, int] | None = None  # name and generation
+    attempt_of: int | None = None
 
     @property
     def generation(self) -> int | None:
         """Its number in its conversation, which has just taken it in; None: it has none."""
-        if self.conversation is None or self.item.is_side:
+        if self.conversation is None or self.item.is_side or self.attempt_of is not None:
             return None
         return self.conversation.generation
 
@@ -53,7 +55,7 @@ def call_row(
         "lane": capture.effective_lane.value,
         "routes": join_routes(capture.routes),
         "attempt": capture.attempt,
-        "attempt_of": None,
+        "attempt_of": placed.attempt_of,
         "model": capture.model,
         "model_key": item.model_key,
         "client_name": capture.client_name,

@@ -226,7 +226,7 @@ class _Batch:
             id=item.capture.id or "",
             conversation=conversation.name if conversation else None,
             round_number=placed.round_number,
-            generation=placed.generation,
+            generation=placed.attempt_of or placed.generation,
             health=placed.item.health,
             finish_reason=item.finish_reason,
             cause=item.cause,
@@ -339,6 +339,9 @@ class _Batch:
         links = item.capture.links
         if links is not None and _is_nameless(item):
             found = self._inference.place(item, links)
+            earlier = self._take_before(found.row, item, found.placed_by)
+            if earlier is not None:
+                return earlier
             item, number = self._take_main(found.row, item, found.opened_by)
             self._inference.leave(found.row, item, links)
             return Placed(
@@ -358,10 +361,30 @@ class _Batch:
             return Placed(item=item, conversation=row, placed_by="named" if row else "")
         if row is None:
             return Placed(item=self._cutting.judge(item, None, opens_round=False))
+        earlier = self._take_before(row, item, "named")
+        if earlier is not None:
+            return earlier
         opened_by = self._compactions.opened_by(row, item)
         item, number = self._take_main(row, item, opened_by)
         how = COMPACTED if opened_by else "named"
         return Placed(item=item, conversation=row, round_number=number, placed_by=how)
+
+    def _take_before(self, row: ConversationRow, item: Judged, placed_by: str) -> Placed | None:
+        """The place of an attempt before the conversation's newest call, which is recorded after
+        that; None: it is none."""
+        after = self._repeated.find_after(row, item)
+        if after is None:
+            return None
+        item = self._cutting.judge(item, None, opens_round=False)
+        number = self._standings.take_before(row, item)
+        self._repeated.take_before(row, item, after, self._call_rows)
+        return Placed(
+            item=item,
+            conversation=row,
+            round_number=number,
+            placed_by=placed_by,
+            attempt_of=row.generation,
+        )
 
     def _take_main(self, row: ConversationRow, item: Judged, opened_by: str) -> tuple[Judged, int]:
         """Number a call in its conversation. Gives it as judged there, and its round's number."""

@@ -111,6 +111,13 @@ class ConversationBatch:
         _count(row, item)
         self._touched[row.id] = row
 
+    def take_before(self, row: ConversationRow, item: Judged) -> int:
+        """An attempt before the newest call, recorded after it: counted, and the conversation
+        stands as it does; gives the number of its round."""
+        _count(row, item)
+        self._touched[row.id] = row
+        return row.round_number
+
     def correct(
         self, row: ConversationRow, item: Judged, *, generation: int | None, is_stored: bool
     ) -> None:

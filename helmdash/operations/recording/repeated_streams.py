@@ -11,6 +11,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from django.db.models import F
+
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.conversations.repeated_streams import (
@@ -18,6 +20,7 @@ from helmdash.core.conversations.repeated_streams import (
     Standing,
     StreamRequest,
     is_again,
+    is_before,
     mark_of,
 )
 from helmdash.operations.recording.conversation_rows import ConversationRow
@@ -34,11 +37,20 @@ class _Later(NamedTuple):
     over: datetime
 
 
+class _Counted(NamedTuple):
+    """A stored attempt before which another one has been recorded: so many more tries."""
+
+    row: ConversationRow
+    generation: int
+    attempts: int
+
+
 class RepeatedStreams:
     """The repeated streams of one transaction."""
 
     def __init__(self) -> None:
         self._later: list[_Later] = []
+        self._counted: list[_Counted] = []
 
     def find(self, row: ConversationRow, item: Judged) -> NewestStream | None:
         """The attempt before this one, by its locked conversation; None: the call is no repeat."""
@@ -51,6 +63,44 @@ class RepeatedStreams:
         )
         return newest if is_again(newest, request, generation=row.generation) else None
 
+    def find_after(self, row: ConversationRow, item: Judged) -> NewestStream | None:
+        """The attempt after this one, by its locked conversation, where that was recorded first;
+        None: there is none."""
+        links, capture = item.capture.links, item.capture
+        is_broken = capture.effective_status != "success"
+        if row.newest_stream is None or links is None or not (links.is_stream and is_broken):
+            return None
+        newest = NewestStream.from_json(row.newest_stream)
+        request = StreamRequest(
+            mark=lambda: _mark(item), started_at=item.started_at, is_retry=links.is_retry
+        )
+        is_earlier = is_before(
+            newest,
+            request,
+            over=_over(item),
+            is_cancelled=capture.effective_status == "cancelled",
+            generation=row.generation,
+        )
+        return newest if is_earlier else None
+
+    def take_before(
+        self,
+        row: ConversationRow,
+        item: Judged,
+        after: NewestStream,
+        waiting: Iterable[dict[str, Any]],
+    ) -> None:
+        """The conversation has taken in an attempt before its newest call, which is a later try
+        then. waiting: as for `take`."""
+        more = item.capture.attempt
+        row.earlier_attempts = (row.earlier_attempts or 0) + 1
+        row.newest_stream = replace(after, attempts=after.attempts + more).to_json()
+        for call in waiting:
+            if (call["conversation_id"], call["generation"]) == (row.id, row.generation):
+                call["attempt"] += more
+                return
+        self._counted.append(_Counted(row, row.generation, more))
+
     def take(self, row: ConversationRow, item: Judged, waiting: Iterable[dict[str, Any]]) -> None:
         """The conversation has taken in another attempt at its newest generation. waiting: the rows
         of calls that this transaction is about to insert."""
@@ -62,6 +112,8 @@ class RepeatedStreams:
 
     def write(self) -> None:
         """Take the numbers from the stored attempts, before the later ones are inserted."""
+        for row, generation, more in self._counted:
+            calls_of(row).filter(generation=generation).update(attempt=F("attempt") + more)
         for row, generation, over in self._later:
             if not row.is_new:
                 calls_of(row).filter(generation=generation).update(
