@@ -32,6 +32,7 @@ from helmdash.core.upstreams.upstream_variables import (
 # What the rest of HelmDash asks of this package.
 __all__ = [
     "SECRET_KEY_FILE",
+    "WRITER_SOCKET",
     "BadSetting",
     "Env",
     "apprise_urls",
@@ -41,13 +42,17 @@ __all__ = [
     "environment_key_variable",
     "environment_upstreams",
     "masked",
+    "name_writer_socket",
     "ollama_host",
     "read_env",
     "secret_key",
     "shown",
     "unknown_variables",
     "variable_name",
+    "writer_socket",
 ]
+
+WRITER_SOCKET = f"{PREFIX}WRITER_SOCKET"
 
 # Never shown, not even where they are wrong.
 _SECRETS = frozenset(
@@ -97,7 +102,7 @@ def unknown_variables() -> list[str]:
     """HELMDASH_* variables that no setting reads: most likely a spelling mistake."""
     known = {variable_name(field) for field in Env.model_fields}
     # Set by our own tools, not by operators.
-    known |= {f"{PREFIX}TEST_DB"}
+    known |= {f"{PREFIX}TEST_DB", WRITER_SOCKET}
     lines = []
     for name in sorted(os.environ):
         if name.startswith(PREFIX) and name not in known:
@@ -120,6 +125,19 @@ def environment_upstreams() -> tuple[Endpoint, ...]:
 def apprise_urls() -> Mapping[str, str]:
     """The operator's URLs for Apprise, by name. Secrets."""
     return parse_named_urls(env().apprise_urls)
+
+
+def writer_socket() -> str:
+    """Where the host's writer process listens; "" where `manage.py up` did not start this one."""
+    return os.environ.get(WRITER_SOCKET, "")
+
+
+def name_writer_socket(path: str) -> None:
+    """Tell this process, and those it starts from now on, where it listens; "": nowhere."""
+    if path:
+        os.environ[WRITER_SOCKET] = path
+    else:
+        os.environ.pop(WRITER_SOCKET, None)
 
 
 def ollama_host() -> str:

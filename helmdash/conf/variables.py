@@ -61,6 +61,12 @@ class Env(BaseSettings):
     workers: int = Field(
         1, ge=1, le=64, description="Server processes. More than one wants PostgreSQL."
     )
+    writer: Literal["auto", "process", "thread"] = Field(
+        "thread",
+        description="Who stores the calls that the server processes take in. process: one process "
+        "of this host, for all of them. thread: a thread in each. auto: the process, once there "
+        "are a hundred calls; a thread until then, and where the server was not started by `up`.",
+    )
     bootstrap_api_key: str = Field(
         "",
         description="The first API key. Empty: one is generated and printed once.",

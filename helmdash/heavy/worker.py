@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 from threading import Thread
 
+from helmdash import conf
+
 log = logging.getLogger(__name__)
 
 # It holds some 100 MiB; a team whose agents send heavy requests sends more than one in ten minutes.
@@ -113,7 +115,7 @@ class Worker:
             pass_fds=(listener.fileno(),),
             # Ctrl-C in a terminal reaches this process only, which then ends the worker in order.
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(_paths())},
+            env=_environment(),
         )
         self._watcher = asyncio.get_running_loop().create_task(self._watch(process))
 
@@ -185,6 +187,13 @@ async def _ended(process: subprocess.Popen[bytes]) -> int:
 
     Thread(target=wait, name="worker-end", daemon=True).start()
     return await ended
+
+
+def _environment() -> dict[str, str]:
+    """This process's, but for the writer process: what takes long to store is to keep nobody's
+    calls waiting there."""
+    kept = {name: value for name, value in os.environ.items() if name != conf.WRITER_SOCKET}
+    return {**kept, "PYTHONPATH": os.pathsep.join(_paths())}
 
 
 def _paths() -> list[str]:

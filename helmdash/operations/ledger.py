@@ -42,6 +42,17 @@ def write(own: ProcessLedger) -> None:
         )
 
 
+def settled_counts(name: str) -> LedgerCounts:
+    """What the row of a process says, once whoever is writing it has ended. Zeros: there is none.
+
+    Raises what the database raises when it is unavailable.
+    """
+    with transaction.atomic():
+        rows = RecorderLedger.objects.select_for_update().filter(name=name)
+        found = rows.values(*COUNTS).first()
+    return LedgerCounts(**found) if found is not None else LedgerCounts()
+
+
 def fold(*, now: datetime) -> None:
     """Add the rows of long ago up in one, so that restarts do not make the ledger grow for ever."""
     with transaction.atomic():

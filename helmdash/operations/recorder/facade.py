@@ -30,11 +30,12 @@ from helmdash.operations.database.timeouts import limit_lock_waits
 from helmdash.operations.recorder.capture_json import bare_capture
 from helmdash.operations.recorder.damaged_lines import DamagedLines
 from helmdash.operations.recorder.intake import Intake
+from helmdash.operations.recorder.link import WriterLink
 from helmdash.operations.recorder.orphaned_segments import SEGMENTS
 from helmdash.operations.recorder.rejected_calls import RejectedCalls
 from helmdash.operations.recorder.spool import disk_problem
 from helmdash.operations.recorder.terms import Limits, RecorderFull, RecorderState
-from helmdash.operations.recorder.units import Answers, Outcome, Unit
+from helmdash.operations.recorder.units import Answers, Unit, stored
 from helmdash.operations.recorder.writer import Writer
 from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo
@@ -45,6 +46,9 @@ logger = logging.getLogger(__name__)
 # Who waits for a call is told when it is stored; it looks by itself, too, for the database may be
 # away, and for a writer that was about to linger.
 _LOOK_SECONDS = 0.01
+
+# Whoever records fewer needs no second process, and its memory.
+_WORTH_A_PROCESS = 100
 
 _FULL = "The recorder has too much to store just now."
 _SLOW = "The database takes too long to answer."
@@ -71,6 +75,7 @@ class Recorder:
         )
         self._spool_dir = spool_dir
         self._rejected = RejectedCalls(spool_dir / "rejected.ndjson")
+        self._link: WriterLink | None = None
         self._writer = self._new_writer()
         self._is_started = False
         self._is_stopped = False
@@ -260,14 +265,21 @@ class Recorder:
 
     # -- for the server -------------------------------------------------------------------------
 
-    def start(self) -> None:
+    @property
+    def has_writer_process(self) -> bool:
+        """Calls are stored by the host's writer process, and not by a thread of this one."""
+        return self._is_started and self._link is not None and self._link.is_up
+
+    def start(self, link: WriterLink | None = None) -> None:
         """Begin to store, first of all what earlier processes left in the spool.
 
+        link: to the host's writer process, which stores while it is there; None: a thread does.
         Reads those files once; does not need the database. Does nothing when started already.
         """
         if self._is_started:
             return
         self._intake.open()
+        self._link = link
         self._writer = self._new_writer()
         self._is_stopped = False
         self._is_started = True
@@ -334,7 +346,7 @@ class Recorder:
         except Exception as error:
             answers.set_exception(error)
         else:
-            self._intake.finish([Outcome(unit, answers=recorded)])
+            self._intake.finish([stored(unit, recorded)])
             answers.set_result(recorded)
         return answers
 
@@ -345,6 +357,7 @@ class Recorder:
             limits=self._limits,
             clock=self._clock,
             own_ledger=self.own_ledger,
+            link=self._link,
         )
 
 
@@ -379,7 +392,15 @@ def start() -> None:
     """
     open_only_existing()
     limit_lock_waits()
-    recorder().start()
+    recorder().start(_link())
+
+
+def _link() -> WriterLink | None:
+    """To the writer process of `manage.py up`; None where another program started the server."""
+    path, mode = conf.writer_socket(), conf.env().writer
+    if not path or mode == "thread":
+        return None
+    return WriterLink(path, after_calls=0 if mode == "process" else _WORTH_A_PROCESS)
 
 
 def stop(drain_seconds: float = 5.0) -> None:

@@ -10,16 +10,46 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from django.db import DatabaseError, DataError, IntegrityError, connection
+from django.db import (
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    OperationalError,
+    connection,
+    transaction,
+)
 from django.db.utils import InterfaceError, NotSupportedError, ProgrammingError
 
 from helmdash.core.budgets.budget_table import MissingFallback
+from helmdash.operations import ledger
 from helmdash.operations.recorder.capture_json import bare_capture
-from helmdash.operations.recorder.units import Outcome, Unit
+from helmdash.operations.recorder.units import Outcome, Unit, stored
 from helmdash.operations.recording.calls import Recorded, record_calls
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access import ProjectInfo, project_info
+from helmdash.queries.ledger import ProcessLedger
+from helmdash.records.models import Project
 
 logger = logging.getLogger(__name__)
+
+
+class NoSuchProject(Exception):
+    """The project of a spooled call was deleted meanwhile."""
+
+
+class Elsewhere(Exception):
+    """An error that the writer process met, of which only the reason came here."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"in the writer process: {reason}")
+        self.reason = reason
+
+
+class RefusedElsewhere(Elsewhere):
+    """The data's fault."""
+
+
+class UnavailableElsewhere(Elsewhere, OperationalError):
+    """The database's fault."""
 
 
 def groups(units: Sequence[Unit]) -> list[list[Unit]]:
@@ -71,7 +101,7 @@ def store(
 
 def is_unavailable(error: BaseException) -> bool:
     """True when trying again later may help; False when it is the data's fault."""
-    if isinstance(error, MissingFallback):
+    if isinstance(error, MissingFallback | UnavailableElsewhere):
         # No call at all can be judged until somebody puts the row back.
         return True
     if not isinstance(error, DatabaseError | InterfaceError):
@@ -91,8 +121,33 @@ def is_unavailable(error: BaseException) -> bool:
 
 def reason(error: BaseException) -> str:
     """What to say of an error where its own words may hold the call's contents."""
+    if isinstance(error, Elsewhere):
+        return error.reason
     state = getattr(error.__cause__, "sqlstate", None)
     return type(error).__name__ + (f" {state}" if state else "")
+
+
+def resolve(units: Sequence[Unit]) -> list[Unit]:
+    """Give units from a spool their projects; returns those whose project is gone."""
+    wanted = {unit.project_id for unit in units if unit.project is None}
+    if not wanted:
+        return []
+    found = {row.pk: project_info(row) for row in Project.objects.filter(pk__in=wanted)}
+    for unit in units:
+        unit.project = unit.project or found.get(unit.project_id)
+    return [unit for unit in units if unit.project is None]
+
+
+def book(row: ProcessLedger) -> None:
+    """Write a row of the ledger, in the caller's transaction."""
+    try:
+        # A savepoint: no call is to be refused for a fault of the ledger.
+        with transaction.atomic():
+            ledger.write(row)
+    except Exception as error:
+        if is_unavailable(error):
+            raise
+        logger.exception("the recorder's ledger cannot be written")
 
 
 def _made_bare(unit: Unit, error: Exception) -> bool:
@@ -104,6 +159,7 @@ def _made_bare(unit: Unit, error: Exception) -> bool:
         return False
     logger.warning("a call is stored without its texts: %s", reason(error))
     unit.is_bare = True
+    unit.body = None
     why = f"the database refused it ({reason(error)})"
     unit.captures = tuple(bare_capture(capture, why=why) for capture in unit.captures)
     return True
@@ -113,5 +169,5 @@ def _dealt(units: Sequence[Unit], answers: Sequence[Recorded]) -> Iterator[Outco
     start = 0
     for unit in units:
         end = start + len(unit.captures)
-        yield Outcome(unit, answers=tuple(answers[start:end]))
+        yield stored(unit, tuple(answers[start:end]))
         start = end

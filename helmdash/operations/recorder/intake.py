@@ -26,6 +26,7 @@ from helmdash.operations.recorder.capture_json import (
     has_texts,
     make_storable,
 )
+from helmdash.operations.recorder.counting import count, counted
 from helmdash.operations.recorder.damaged_lines import DamagedLines
 from helmdash.operations.recorder.kept_texts import spooled, spooled_figures
 from helmdash.operations.recorder.orphaned_segments import Adoption, OrphanedSegments, adopt
@@ -43,6 +44,7 @@ from helmdash.operations.recorder.units import (
 from helmdash.operations.recorder.written_again import lines_again
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.ledger import LedgerCounts
+from helmdash.records.models import Payload
 
 logger = logging.getLogger(__name__)
 
@@ -67,10 +69,14 @@ class Intake:
         self._urgent = threading.Event()
         # Set while calls wait in the spool for longer than usual.
         self.stalled = threading.Event()
+        # Whether the JSON of a call is kept beside it, for who hands it on.
+        self.keeps_lines = False
         self._is_spooling = self._is_closed = False
         self._refusal: RecorderFull | None = None
         self._reports: deque[Unit] = deque()
         self._report_calls = self._report_bytes = 0
+        # How many were taken together last, and how many are to come before the writer wakes.
+        self._latest_reports = self._expected_reports = 1
         self._queue: deque[Unit] = deque()
         self._queue_calls = self._queue_bytes = 0
         self._backlog = 0
@@ -108,6 +114,7 @@ class Intake:
         """Take a call in: write it to the spool, then queue it or leave it there."""
         capture = make_storable(completed(capture, caller=caller, at=at))
         capture, body = spooled(capture, project)
+        whole = body
         if self._spool.is_short and has_texts(capture):
             body = spooled_figures(capture, project)
         unit = Unit(
@@ -118,6 +125,8 @@ class Intake:
             is_queued=True,
             is_bare=is_bare,
         )
+        if self.keeps_lines and project.payload == Payload.FULL.value:
+            unit.body = whole
         with self._lock:
             self._counts.accepted += 1
             unit.entry = self._write_down(unit, body)
@@ -146,6 +155,7 @@ class Intake:
         capture = dump_capture(bare_capture(capture, why="too large to wait"))[0]
         body = spooled_figures(capture, project)
         unit.captures, unit.size, unit.is_bare = (capture,), len(body), True
+        unit.body = None
         unit.entry = self._write_down(unit, body)
 
     def _may_queue(self, unit: Unit) -> bool:
@@ -205,7 +215,8 @@ class Intake:
             self._reports.append(unit)
             self._report_calls += len(whole)
             self._report_bytes += unit.size
-            self._wake.notify()
+            if len(self._reports) >= self._expected_reports:
+                self._wake.notify()
             self._urgent.set()
         return answers
 
@@ -235,6 +246,10 @@ class Intake:
                 self._wake.wait(seconds)
             if not self._has_work():
                 return False
+            if 0 < len(self._reports) < self._latest_reports and self._refusal is None:
+                self._expected_reports = self._latest_reports
+                self._wake.wait(self._limits.rejoin)
+                self._expected_reports = 1
             is_worth_waiting = not (
                 self._reports
                 or self._backlog
@@ -310,7 +325,7 @@ class Intake:
                     size += unit.size
                 if unit.entry is not None:
                     entries.append(unit.entry)
-            _count(self._counts, outcomes)
+            count(self._counts, outcomes)
             for outcome in outcomes:
                 self._settle_adopted(outcome.unit)
             self._queue_calls -= calls
@@ -417,6 +432,7 @@ class Intake:
                     units.append(unit)
                     calls -= len(unit.captures)
                     size -= unit.size
+            self._latest_reports = len(units) or self._latest_reports
         return units
 
     def _take_queued(self) -> list[Unit]:
@@ -585,41 +601,24 @@ class Intake:
     def counts(self, after: Sequence[Outcome] = ()) -> LedgerCounts:
         """The numbers of this moment, or what they will be with these outcomes."""
         with self._lock:
-            counts = replace(self._counts)
-            _count(counts, after)
-            return LedgerCounts(
-                accepted=counts.accepted,
-                stored=counts.stored,
-                duplicate=counts.duplicate,
-                rejected=counts.rejected,
-                spooled=counts.spooled,
-                dropped=counts.dropped,
-                in_flight_lost=counts.in_flight_lost,
-                bare=counts.bare,
-                damaged_lines=counts.damaged_lines,
-                waiting=counts.waiting,
-                spool_bytes=self._spool.size + self._spool.foreign_size,
-            )
+            return counted(self._counts, after, spool_bytes=self._spool_bytes())
 
+    def copied(self) -> tuple[Counts, int]:
+        """The numbers of this moment, for who counts on elsewhere, and the bytes of the spool."""
+        with self._lock:
+            return replace(self._counts), self._spool_bytes()
 
-def _count(counts: Counts, outcomes: Sequence[Outcome]) -> None:
-    """Add what became of units; reports are accepted only now."""
-    for outcome in outcomes:
-        number = len(outcome.unit.captures)
-        repeats = sum(answer.duplicate for answer in outcome.answers)
-        if outcome.unit.answers is not None:
-            counts.accepted += number
-        if outcome.unit.is_adopted:
-            # Stored by the process that was killed before it could note so; its row, written in
-            # the same transaction, counts it.
-            counts.accepted -= repeats
-        else:
-            counts.duplicate += repeats
-        if outcome.fault is None:
-            counts.stored += number - repeats
-            counts.bare += number - repeats if outcome.unit.is_bare else 0
-        else:
-            counts.rejected += number
+    def doubt(self, units: Sequence[Unit], *, stored: int, bare: int) -> None:
+        """The writer process ended with these under way, of which it had stored so many more than
+        it said, so many without their texts."""
+        for unit in units:
+            unit.is_in_doubt = True
+        with self._lock:
+            self._counts.unheard = min(stored, sum(len(unit.captures) for unit in units))
+            self._counts.bare += bare
+
+    def _spool_bytes(self) -> int:
+        return self._spool.size + self._spool.foreign_size
 
 
 def _after(entry: Entry) -> Entry:

@@ -21,6 +21,9 @@ class Limits:
     linger: float = 0.025
     rush: int = 4
     most_linger: float = 0.25
+    # Clients whose reports were stored together send the next ones at once: how long a group waits
+    # for as many again, which are then stored by one commit and not by two.
+    rejoin: float = 0.002
     # How long an outage may be before reports are turned away at the door.
     outage: float = 1.0
     # How long a report waits to be stored. Together with `grace` less than the 5 seconds in which a
@@ -61,6 +64,9 @@ class Counts:
     """Stored without their texts; among the stored."""
     damaged_lines: int = 0
     """Of the spool, put aside; not calls."""
+    unheard: int = 0
+    """Stored by the writer process, which ended before it said so: as many of the calls in doubt
+    are no duplicates when they are found again."""
 
     @property
     def waiting(self) -> int:

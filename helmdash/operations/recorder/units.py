@@ -50,15 +50,28 @@ class Unit:
     """Told by the writer's thread when it is settled."""
     is_bare: bool = False
     """Only its figures are left, since no database or no disk took the rest."""
+    body: bytes | None = None
+    """All of its one capture as JSON, where that was written already."""
+    is_in_doubt: bool = False
+    """It was handed to the writer process, which ended and did not say what became of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a unit: stored with these answers, or refused for this fault."""
+    """What became of a unit: stored with these answers, or refused for this fault.
+
+    repeats: how many of its calls were known already.
+    """
 
     unit: Unit
     answers: tuple[Recorded, ...] = ()
     fault: Exception | None = None
+    repeats: int = 0
+
+
+def stored(unit: Unit, answers: tuple[Recorded, ...]) -> Outcome:
+    """The unit is stored, and these are the answers."""
+    return Outcome(unit, answers, repeats=sum(answer.duplicate for answer in answers))
 
 
 def completed(capture: Capture, *, caller: str, at: datetime) -> Capture:

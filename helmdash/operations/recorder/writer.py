@@ -10,16 +10,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.db import connection
 
 from helmdash.operations import ledger
-from helmdash.operations.database.sqlite_file import FileWatch, database_file, existing
+from helmdash.operations.database.sqlite_file import FileWatch
 from helmdash.operations.recorder import group_commit
+from helmdash.operations.recorder.group_commit import NoSuchProject, resolve
 from helmdash.operations.recorder.intake import Intake
+from helmdash.operations.recorder.link import LinkLost, WriterLink
+from helmdash.operations.recorder.own_connection import use_own_connection
 from helmdash.operations.recorder.rejected_calls import RejectedCalls
 from helmdash.operations.recorder.terms import Limits, RecorderFull
 from helmdash.operations.recorder.units import Outcome, Unit
-from helmdash.queries.access import project_info
+from helmdash.operations.recorder.wire import Group
 from helmdash.queries.ledger import LedgerCounts, ProcessLedger, others
 from helmdash.records.models import Project
 
@@ -32,12 +35,6 @@ _LEDGER_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 60.0
 # A power cut while the database is unavailable may cost the calls of this long, no more.
 _SYNC_SECONDS = 0.05
-# SQLite's lock may be held by a command that writes much; waiting for it is not yet an outage.
-SQLITE_WAIT_SECONDS = 10
-
-
-class _NoSuchProject(Exception):
-    """The project of a spooled call was deleted meanwhile."""
 
 
 class Writer:
@@ -51,12 +48,15 @@ class Writer:
         limits: Limits,
         clock: Callable[[], datetime],
         own_ledger: Callable[[], ProcessLedger],
+        link: WriterLink | None = None,
     ) -> None:
         self._intake = intake
         self._rejected = rejected
         self._limits = limits
         self._clock = clock
         self._own_ledger = own_ledger
+        self._link = link
+        intake.keeps_lines = link is not None
         self._watch: FileWatch | None = None
         self._away_since: float | None = None
         self._asked_at: float | None = None
@@ -65,6 +65,8 @@ class Writer:
         self._looked_at: float | None = None
         self._is_running = False
         self._has_failed = False
+        # The writer process ended, and our row of the ledger says what it had stored by then.
+        self._is_in_doubt = False
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._syncing = threading.Thread(target=self._sync, name="recorder-sync", daemon=True)
 
@@ -102,17 +104,57 @@ class Writer:
     def attempt(self, units: Sequence[Unit]) -> None:
         """Store what is not stored yet of these. Raises what an unavailable database raises."""
         waiting = [unit for unit in units if not unit.is_settled]
-        self._finish([Outcome(unit, fault=_NoSuchProject()) for unit in _resolve(waiting)])
+        if self._is_in_doubt:
+            self._look_back(waiting)
+        if waiting and self._is_running and self._link is not None and self._link.is_ready():
+            self._hand_over(waiting, self._link)
+            return
+        self._store_here(waiting)
+
+    def _store_here(self, waiting: Sequence[Unit]) -> None:
+        missing = [Outcome(unit, fault=NoSuchProject()) for unit in resolve(waiting)]
+        self._finish(missing)
         for group in group_commit.groups([unit for unit in waiting if not unit.is_settled]):
             self._check()
             for outcomes in group_commit.store(group, now=self._clock(), book=self._book):
                 self._finish(outcomes)
+        if self._link is not None:
+            self._link.note(sum(len(unit.captures) for unit in waiting))
+
+    def _hand_over(self, waiting: Sequence[Unit], link: WriterLink) -> None:
+        """Have the writer process store them. Where it ends meanwhile, they are stored here."""
+        own = self._own_ledger()
+        counts, spool_bytes = self._intake.copied()
+        group = Group(
+            process=own.name,
+            started_at=own.started_at,
+            spool_bytes=spool_bytes,
+            counts=counts,
+            units=list(waiting),
+        )
+        try:
+            for outcomes in link.store(group):
+                self._finish(outcomes)
+        except LinkLost as error:
+            logger.warning("the writer process has ended; calls are stored here (%s)", error)
+            self._is_in_doubt = True
+            self.attempt(waiting)
+
+    def _look_back(self, units: Sequence[Unit]) -> None:
+        """See in the ledger how much the writer process had stored of what it did not answer."""
+        known = self._intake.counts()
+        booked = ledger.settled_counts(self._own_ledger().name)
+        stored = max(booked.stored - known.stored, 0)
+        bare = max(booked.bare - known.bare, 0)
+        self._intake.doubt(units, stored=stored, bare=bare)
+        self._is_in_doubt = False
+        self._noted = (float("-inf"), booked)
 
     def _run(self) -> None:
         self._watch = FileWatch()
         self._is_running = True
         try:
-            _use_own_connection()
+            use_own_connection()
             while self._work():
                 pass
             self._intake.tidy(is_idle=True)
@@ -123,6 +165,8 @@ class Writer:
             self._intake.refuse_reports(RecorderFull("The recorder has failed; see the log."))
             logger.exception("the recorder has ended")
         finally:
+            if self._link is not None:
+                self._link.close()
             with contextlib.suppress(Exception):
                 connection.close()
 
@@ -197,15 +241,7 @@ class Writer:
         """
         if not self._is_running:
             return
-        row = replace(self._own_ledger(), counts=self._intake.counts(after=outcomes))
-        try:
-            # A savepoint: no call is to be refused for a fault of the ledger.
-            with transaction.atomic():
-                ledger.write(row)
-        except Exception as error:
-            if group_commit.is_unavailable(error):
-                raise
-            logger.exception("the recorder's ledger cannot be written")
+        group_commit.book(replace(self._own_ledger(), counts=self._intake.counts(after=outcomes)))
 
     def _book_dead(self) -> None:
         """Close the rows of dead processes: from now on what they left counts here only."""
@@ -284,6 +320,8 @@ class Writer:
 
     def _note(self, *, is_last: bool = False) -> None:
         """Write the ledger's row: at most once a second, and then only news."""
+        if self._is_in_doubt:
+            return
         moment = time.monotonic()
         age = moment - self._noted[0] if self._noted is not None else _HEARTBEAT_SECONDS
         if age < _LEDGER_SECONDS and not is_last:
@@ -326,32 +364,3 @@ class Writer:
             if is_stalled:
                 self._intake.sync()
                 time.sleep(_SYNC_SECONDS)
-
-
-def _resolve(units: Sequence[Unit]) -> list[Unit]:
-    """Give units from a spool their projects; returns those whose project is gone."""
-    wanted = {unit.project_id for unit in units if unit.project is None}
-    if not wanted:
-        return []
-    found = {row.pk: project_info(row) for row in Project.objects.filter(pk__in=wanted)}
-    for unit in units:
-        unit.project = unit.project or found.get(unit.project_id)
-    return [unit for unit in units if unit.project is None]
-
-
-def _use_own_connection() -> None:
-    """Give this thread a connection beside the pool, which does not wait for a lock for ever.
-
-    It is not to queue behind the pages, and a pool that found its database unavailable tries again
-    later and later.
-    """
-    path = database_file()
-    own = connections.create_connection(DEFAULT_DB_ALIAS)
-    settings = dict(own.settings_dict)
-    options = {name: v for name, v in settings["OPTIONS"].items() if name != "pool"}
-    if own.vendor == "sqlite":
-        options["timeout"] = SQLITE_WAIT_SECONDS
-    if path is not None:
-        settings["NAME"] = existing(path)
-    own.settings_dict = {**settings, "OPTIONS": options}
-    connections[DEFAULT_DB_ALIAS] = own

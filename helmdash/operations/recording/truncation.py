@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from helmdash.core.budgets.health import suspected_cut
 from helmdash.core.calls.capture import Capture
@@ -72,10 +73,33 @@ class _Learned:
 
 @dataclass(slots=True)
 class _Known:
-    """All models of this process, the least recently used first."""
+    """All models of this process, the least recently used first.
+
+    changes: how often a band has changed; changed: at which of these each did last.
+    """
 
     models: OrderedDict[_Key, _Learned] = field(default_factory=OrderedDict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    changes: int = 0
+    changed: dict[_Key, int] = field(default_factory=dict)
+
+    def note_change(self, key: _Key, before: Band) -> None:
+        """Under the lock, once the model has another band or none."""
+        learned = self.models.get(key)
+        if learned is None:
+            self.changed.pop(key, None)
+        elif learned.band != before:
+            self.changes += 1
+            self.changed[key] = self.changes
+
+
+class LearnedBand(NamedTuple):
+    """What a model's calls have shown, for another process to go by."""
+
+    project_id: int
+    model_key: str
+    upstream_model: str
+    band: Band
 
 
 _known = _Known()
@@ -131,7 +155,9 @@ class Cutting:
             for key, own in self._models.items():
                 # Of writers at the same time the last one's band holds, until it is learned anew.
                 if own is not None and (learned := _known.models.get(key)) is not None:
+                    before = learned.band
                     learned.band, learned.unlearned = own.band, own.unlearned
+                    _known.note_change(key, before)
 
     def _trace(self, row: ConversationRow | None, model: str, *, opens_round: bool) -> Trace:
         if row is None:
@@ -191,11 +217,39 @@ class Cutting:
         samples = deque(_read(key), maxlen=_SAMPLES)
         fresh = _Learned(read_at=moment, samples=samples, band=learn_band(samples))
         with _known.lock:
-            _known.models[key] = fresh
-            _known.models.move_to_end(key)
-            while len(_known.models) > _MOST_MODELS:
-                _known.models.popitem(last=False)
+            _put(key, fresh)
         return fresh
+
+
+def _put(key: _Key, learned: _Learned) -> None:
+    """Under the lock."""
+    before = _known.models.get(key)
+    _known.models[key] = learned
+    _known.models.move_to_end(key)
+    _known.note_change(key, before.band if before is not None else _NO_BAND)
+    while len(_known.models) > _MOST_MODELS:
+        gone, _ = _known.models.popitem(last=False)
+        _known.changed.pop(gone, None)
+
+
+def bands_since(changes: int) -> tuple[int, tuple[LearnedBand, ...]]:
+    """The bands that have changed since so many changes, and how many there were by now."""
+    with _known.lock:
+        if _known.changes == changes:
+            return changes, ()
+        fresh = [key for key, at in _known.changed.items() if at > changes]
+        return _known.changes, tuple(
+            LearnedBand(*key, band=_known.models[key].band) for key in fresh
+        )
+
+
+def take_over(bands: Iterable[LearnedBand]) -> None:
+    """Go by what another process has learned; whoever records here reads the calls themselves."""
+    with _known.lock:
+        for project_id, model_key, upstream_model, band in bands:
+            key = (project_id, model_key, upstream_model)
+            samples: deque[Sample] = deque(maxlen=_SAMPLES)
+            _put(key, _Learned(read_at=float("-inf"), samples=samples, band=band))
 
 
 def looks_cut(project_id: int, model: str, upstream_model: str | None, sizes: Sizes) -> bool:
@@ -216,6 +270,7 @@ def forget() -> None:
     """Forget what was learned, as a new process would. For tests."""
     with _known.lock:
         _known.models.clear()
+        _known.changed.clear()
 
 
 def _read(key: _Key) -> Iterable[Sample]:

@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,6 +25,7 @@ from helmdash import __version__, conf
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
 from helmdash.cli.refused_upstreams import refused_upstreams
+from helmdash.cli.writer.keeping import writer_process
 from helmdash.core.access.permissions import SHELL
 from helmdash.installation import SHELL_COMMAND
 from helmdash.operations.access import keys, members, project_settings, sign_in_links
@@ -68,7 +70,9 @@ class Command(BaseCommand):
         key = keys.ensure_bootstrap_key(secret=env.bootstrap_api_key)
         _collect_static()
         self._print_welcome(env, password, key.secret if key else None, len(loaded.added))
-        if not options["setup_only"]:
+        if options["setup_only"]:
+            return
+        with nullcontext() if env.writer == "thread" else writer_process():
             _serve(env)
 
     def _load_demo_catalog(self) -> None:

@@ -1,0 +1,50 @@
+"""`python -m helmdash.cli.writer FD`: store what server processes hand over on a listening socket.
+
+Started by `helmdash.cli.writer.keeping`, and ended by it: when standard input closes.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import sys
+import threading
+
+# What it is storing when it is asked to end.
+_DRAIN_SECONDS = 8.0
+# A call drops its objects by itself, as in the server (helmdash.asgi).
+_GARBAGE_AFTER = 50_000
+
+
+def main() -> None:
+    """Serve until standard input closes."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Sent to all processes of a service at once: the server ends this one in order.
+        signal.signal(number, signal.SIG_IGN)
+    os.environ["DJANGO_SETTINGS_MODULE"] = "helmdash.settings_writer"
+    import django
+
+    django.setup()
+    from django.utils import timezone
+
+    from helmdash.operations.database.sqlite_file import hold_database_open, open_only_existing
+    from helmdash.operations.database.timeouts import limit_lock_waits
+    from helmdash.operations.recorder.serving import WriterServer
+
+    open_only_existing()
+    limit_lock_waits()
+    hold_database_open()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GARBAGE_AFTER, 10, 100)
+    server = WriterServer(socket.socket(fileno=int(sys.argv[1])), clock=timezone.now)
+    threading.Thread(target=server.serve, name="accept", daemon=True).start()
+    while os.read(sys.stdin.fileno(), 1024):
+        pass
+    server.stop(_DRAIN_SECONDS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""The connection of a thread that stores."""
+
+from __future__ import annotations
+
+from django.db import DEFAULT_DB_ALIAS, connections
+
+from helmdash.operations.database.sqlite_file import database_file, existing
+
+# SQLite's lock may be held by a command that writes much; waiting for it is not yet an outage.
+SQLITE_WAIT_SECONDS = 10
+
+
+def use_own_connection() -> None:
+    """Give this thread a connection beside the pool, which does not wait for a lock for ever.
+
+    It is not to queue behind the pages, and a pool that found its database unavailable tries again
+    later and later.
+    """
+    path = database_file()
+    own = connections.create_connection(DEFAULT_DB_ALIAS)
+    settings = dict(own.settings_dict)
+    options = {name: v for name, v in settings["OPTIONS"].items() if name != "pool"}
+    if own.vendor == "sqlite":
+        options["timeout"] = SQLITE_WAIT_SECONDS
+    if path is not None:
+        settings["NAME"] = existing(path)
+    own.settings_dict = {**settings, "OPTIONS": options}
+    connections[DEFAULT_DB_ALIAS] = own
