@@ -18,7 +18,7 @@ from ninja import Router
 from helmdash.api.auth import Needs
 from helmdash.api.idempotency import Once, carried_out_once
 from helmdash.api.parsing import Shape, refuse_query
-from helmdash.api.problems import Code
+from helmdash.api.problems import Code, not_found
 
 View = Callable[..., HttpResponseBase]
 
@@ -107,12 +107,25 @@ def route(
         )
         served = view if query else _without_query(view)
         served = carried_out_once(served, once) if once else served
+        served = _of_possible_ids(served) if Code.NOT_FOUND in may else served
         router.api_operation(
             [method], path, auth=Needs(scope), url_name=view.__name__, include_in_schema=False
         )(served)
         return view
 
     return register
+
+
+def _of_possible_ids(view: View) -> View:
+    """The view, for which nothing is called by U+0000: PostgreSQL cannot even be asked for it."""
+
+    @wraps(view)
+    def refusing(request: HttpRequest, *args: object, **parts: object) -> HttpResponseBase:
+        if any(isinstance(each, str) and "\x00" in each for each in parts.values()):
+            raise not_found("Nothing has an id with the character U+0000.")
+        return view(request, *args, **parts)
+
+    return refusing
 
 
 def _without_query(view: View) -> View:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -135,6 +136,19 @@ def test_a_route_takes_exactly_its_scope_and_admin(door: Callable[..., Door], na
             assert response.status_code == 403, held
             assert response.json()["code"] == "forbidden"
             assert f"lacks the scope {scope}" in response.json()["detail"]
+
+
+def _with_nul(path: str) -> str:
+    return re.sub(r"/(nobody|none|nothing|mine|fit_unknown)(?=/|$|\?)", "/a%00b", path)
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROUTES.items() if "%" in _with_nul(row[2])])
+def test_an_id_with_nul_is_nobodys_on_any_route(door: Callable[..., Door], name: str) -> None:
+    _, method, path, body, _ = ROUTES[name]
+
+    answer = door("admin").send(method, _with_nul(path), body)
+
+    assert answer.status_code in (404, 422), answer.content
 
 
 @pytest.mark.one_database

@@ -10,7 +10,7 @@ from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
 from helmdash.api.openapi import examples
 from helmdash.api.parsing import read_body, require_conversation_id
-from helmdash.api.problems import Code, not_found
+from helmdash.api.problems import Code
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import care as shapes
@@ -22,7 +22,6 @@ from helmdash.doors.bodies.care import (
     reminder_changes,
 )
 from helmdash.operations import care
-from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations.care import (
     CareView,
     ReminderList,
@@ -96,7 +95,7 @@ def clear_conversation(request: HttpRequest, conversation_id: str) -> HttpRespon
     needed. In a round without calls nothing is cleared, and the response is the same again.
     """
     body = read_body(request, shapes.CLEAR, is_optional=True)
-    project = _project(request, conversation_id)
+    project = access_of(request).project
     told = care.clear(
         actor=access_of(request).actor,
         project=project,
@@ -123,7 +122,7 @@ def go_on(request: HttpRequest, conversation_id: str) -> HttpResponse:
     Care stops when two rounds in a row began alike and brought nothing new (`braked_at`). The next
     generation then begins with a clear. Where care has not stopped, nothing changes.
     """
-    project = _project(request, conversation_id)
+    project = access_of(request).project
     care.go_on(actor=access_of(request).actor, project=project, conversation=conversation_id)
     return answer(care_of(project_id=project.id, conversation=conversation_id))
 
@@ -142,7 +141,7 @@ def go_on(request: HttpRequest, conversation_id: str) -> HttpResponse:
 )
 def list_reminders(request: HttpRequest, conversation_id: str) -> HttpResponse:
     """List the reminders of a conversation, by position."""
-    project = _project(request, conversation_id)
+    project = access_of(request).project
     found = reminders(project_id=project.id, conversation=conversation_id)
     if found is None:
         raise care.NoConversation
@@ -174,7 +173,7 @@ def add_reminder(request: HttpRequest, conversation_id: str) -> HttpResponse:
     body = read_body(request, shapes.ADD)
     added = care.add_reminder(
         actor=access_of(request).actor,
-        project=_project(request, conversation_id),
+        project=access_of(request).project,
         conversation=conversation_id,
         **reminder_arguments(body),
         now=timezone.now(),
@@ -201,7 +200,7 @@ def change_reminder(request: HttpRequest, conversation_id: str, reminder_id: str
     body = read_body(request, shapes.CHANGE)
     changed = care.update_reminder(
         actor=access_of(request).actor,
-        project=_project(request, conversation_id, reminder_id),
+        project=access_of(request).project,
         conversation=conversation_id,
         reminder_id=reminder_id,
         **reminder_changes(body),
@@ -226,16 +225,9 @@ def delete_reminder(request: HttpRequest, conversation_id: str, reminder_id: str
     """
     care.delete_reminder(
         actor=access_of(request).actor,
-        project=_project(request, conversation_id, reminder_id),
+        project=access_of(request).project,
         conversation=conversation_id,
         reminder_id=reminder_id,
         now=timezone.now(),
     )
     return HttpResponse(status=204)
-
-
-def _project(request: HttpRequest, *ids: str) -> ProjectInfo:
-    """The project. Raises Problem for ids with U+0000, which no database can be asked for."""
-    if any("\x00" in each for each in ids):
-        raise not_found("Nothing has an id with the character U+0000.")
-    return access_of(request).project

@@ -76,11 +76,7 @@ def get_conversation(request: HttpRequest, conversation_id: str) -> HttpResponse
     `remediation` is about the level held, which is left downwards only well below its line.
     """
     project = access_of(request).project
-    found = (
-        None
-        if "\x00" in conversation_id
-        else conversations.find(project_id=project.id, conversation_id=conversation_id)
-    )
+    found = conversations.find(project_id=project.id, conversation_id=conversation_id)
     if found is None:
         raise _unknown(project.slug)
     return read(request, found)
@@ -106,15 +102,11 @@ def get_timeline(request: HttpRequest, conversation_id: str) -> HttpResponse:
     """
     query = read_query(request, shapes.PAGE_QUERY)
     project = access_of(request).project
-    found = (
-        None
-        if "\x00" in conversation_id
-        else timeline.timeline(
-            project_id=project.id,
-            conversation_id=conversation_id,
-            cursor=query.get("cursor") or None,
-            limit=query.get("limit", 50),
-        )
+    found = timeline.timeline(
+        project_id=project.id,
+        conversation_id=conversation_id,
+        cursor=query.get("cursor") or None,
+        limit=query.get("limit", 50),
     )
     if found is None:
         raise _unknown(project.slug)

@@ -77,8 +77,7 @@ def get_fit(request: HttpRequest, fit_id: str) -> HttpResponse:
     For each call that named it: tokens saved, what the provider's cache lost, and the net.
     """
     project_id = access_of(request).project.id
-    # PostgreSQL cannot even be asked for a text with U+0000.
-    found = None if "\x00" in fit_id else recorded_fit(project_id=project_id, fit_id=fit_id)
+    found = recorded_fit(project_id=project_id, fit_id=fit_id)
     if found is None:
         raise not_found("There is no fit with this id.")
     return read(request, found)
