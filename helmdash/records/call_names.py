@@ -16,6 +16,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from helmdash.records.bulk import insert_rows, upsert_rows
+from helmdash.records.many_ids import one_of
 from helmdash.records.models import Call, CallName, CallPayload, Conversation
 from helmdash.records.querysets import in_partitions, moment, starts_with
 from helmdash.records.replica import connection_for
@@ -43,10 +44,10 @@ def find_places(project_id: int, names: Collection[str]) -> dict[str, Place]:
         return {}
     # Every transaction that records asks it: without the ORM, and the same for any number.
     is_postgres = connection.vendor == "postgresql"
-    one_of = "= ANY(%s)" if is_postgres else "IN (SELECT value FROM json_each(%s))"
+    condition = "= ANY(%s)" if is_postgres else "IN (SELECT value FROM json_each(%s))"
     statement = (
         f"SELECT name, call_id, started_at FROM {CallName._meta.db_table}"
-        f" WHERE project_id = %s AND name {one_of}"
+        f" WHERE project_id = %s AND name {condition}"
     )
     wanted = list(names)
     with connection_for(CallName).cursor() as cursor:
@@ -178,7 +179,7 @@ def calls_at(
         return Call.objects.none()
     times = [place.started_at for place in found]
     rows = Call.objects.all() if among is None else among
-    rows = rows.filter(project_id=project_id, id__in=[place.call_id for place in found])
+    rows = rows.filter(one_of("id", [place.call_id for place in found]), project_id=project_id)
     return in_partitions(rows, min(times), max(times))
 
 
@@ -189,7 +190,7 @@ def payloads_at(project_id: int, places: Iterable[Place]) -> QuerySet[CallPayloa
         return CallPayload.objects.none()
     times = [place.started_at for place in found]
     ids = [place.call_id for place in found]
-    rows = CallPayload.objects.filter(project_id=project_id, call_id__in=ids)
+    rows = CallPayload.objects.filter(one_of("call_id", ids), project_id=project_id)
     return in_partitions(rows, min(times), max(times))
 
 
