@@ -18,7 +18,7 @@ from helmdash.core.calls.joining import BY_KIND, LOGGED_BY_KIND, alias_of, sessi
 from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.recording.conversation_rows import lock_by_name
 from helmdash.operations.recording.judging import Judged, judge
-from helmdash.operations.recording.told_before import LentPlace, as_told
+from helmdash.operations.recording.told_before import Beside, LentPlace, as_told, read_beside
 from helmdash.operations.recording.withdrawing import take_back
 from helmdash.records.call_names import Place, add_names, calls_at, find_places, row_to_name
 from helmdash.records.models import Call, Conversation
@@ -93,6 +93,6 @@ def _moved(
 ) -> Judged:
     """A stored call as it is recorded anew, once it has left its conversation."""
     lent = LentPlace(row.name, str(item.capture.conversation), item.capture.parent)
-    capture = as_told(row, Place(row.pk, row.started_at), lent)
+    capture = as_told(row, lent, Beside(read_beside([row]).usages, {}))
     take_back(row, talk, now)
     return judge(capture, rules, caller=row.caller, now=now)

@@ -14,13 +14,13 @@ from datetime import datetime
 from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.recording.calls import record_calls
 from helmdash.operations.recording.conversation_rows import lock_by_name
-from helmdash.operations.recording.told_before import LentPlace, as_told
-from helmdash.operations.recording.withdrawing import take_back
+from helmdash.operations.recording.told_before import LentPlace, as_told, read_beside
+from helmdash.operations.recording.withdrawing import take_back_nameless
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.call_names import calls_at, find_places
 
-# Of one transaction: each call takes some ten statements, and on SQLite nobody else writes then.
-_MOST_AT_ONCE = 50
+# Of one transaction: on SQLite nobody else writes then, for some hundred milliseconds.
+_MOST_AT_ONCE = 250
 # Another door told of one of them meanwhile, or it was erased: they are read anew so often.
 _TRIES = 3
 
@@ -55,8 +55,9 @@ def _place(project: ProjectInfo, lent: Sequence[LentPlace], now: datetime) -> in
     )
     if not rows:
         return 0
+    beside = read_beside(rows)
     told = [
-        as_told(row, found[row.name], places[row.name])
+        as_told(row, places[row.name], beside)
         for row in sorted(rows, key=lambda row: row.started_at)
     ]
 
@@ -69,8 +70,7 @@ def _place(project: ProjectInfo, lent: Sequence[LentPlace], now: datetime) -> in
         if len(locked) < len(rows):
             # What is gone must not come back, nor what another door added be lost.
             raise _Changed
-        for row in locked:
-            take_back(row, None, now)
+        take_back_nameless(locked, now)
 
     record_calls(project=project, captures=told, caller="", now=now, before=leave)
     return len(told)

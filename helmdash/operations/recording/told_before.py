@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import cast
+
+from django.db.models import QuerySet
 
 from helmdash.core.calls.capture import Capture, SentSizes, Status
 from helmdash.core.calls.routes import CallRoute, split_routes
@@ -25,19 +30,41 @@ class LentPlace:
     also_known: tuple[str, ...] = ()
 
 
-def as_told(row: Call, at: Place, lent: LentPlace) -> Capture:
-    """The call as its only door told it, as far as that is stored, with its conversation."""
-    usage = payloads_at(row.project_id, [at]).values_list("usage_raw", flat=True).first()
-    trace = row.name.rpartition(":")[0] + ":"
-    leading = CallName.objects.filter(
-        starts_with("name", trace), project_id=row.project_id, call_id=row.pk
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What lies beside some calls, by their keys: the usage as it was told, and the names of spans
+    that lead to them."""
+
+    usages: Mapping[int, Mapping[str, object] | None]
+    names: Mapping[int, Sequence[str]]
+
+
+def read_beside(rows: Sequence[Call]) -> Beside:
+    """Read it for calls of one project, of a few traces. Two queries."""
+    project_id = rows[0].project_id
+    payloads = payloads_at(project_id, [Place(row.pk, row.started_at) for row in rows])
+    names: dict[int, list[str]] = {}
+    for name, pk in names_in_traces(rows).values_list("name", "call_id"):
+        names.setdefault(pk, []).append(name)
+    return Beside(dict(payloads.values_list("call_id", "usage_raw")), names)
+
+
+def names_in_traces(rows: Sequence[Call]) -> QuerySet[CallName]:
+    """The names of calls that begin as their own ones, up to their last part."""
+    traces = {row.name.rpartition(":")[0] + ":" for row in rows}
+    begins = reduce(or_, (starts_with("name", trace) for trace in sorted(traces)))
+    return CallName.objects.filter(
+        begins, project_id=rows[0].project_id, call_id__in=[row.pk for row in rows]
     )
+
+
+def as_told(row: Call, lent: LentPlace, beside: Beside) -> Capture:
+    """The call as its only door told it, as far as that is stored, with its conversation."""
+    usage = beside.usages.get(row.pk)
     return Capture(
         id=row.name,
         also_known=lent.also_known,
-        inside=tuple(
-            sorted(name for name in leading.values_list("name", flat=True) if name != row.name)
-        ),
+        inside=tuple(sorted({*beside.names.get(row.pk, ())} - {row.name})),
         model=row.model,
         upstream_model=row.upstream_model or None,
         provider=row.provider or None,

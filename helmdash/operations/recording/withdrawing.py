@@ -27,6 +27,7 @@ from helmdash.core.conversations.attention import NEWEST_CALLS, rank_of
 from helmdash.core.conversations.placement import EMPTY_ROUND
 from helmdash.operations.recording.conversation_rows import lock_by_name
 from helmdash.operations.recording.judging import Judged, judge_in
+from helmdash.operations.recording.told_before import names_in_traces
 from helmdash.operations.rollups.noting import note
 from helmdash.operations.triage import Word
 from helmdash.records.call_facts import facts_of
@@ -44,7 +45,7 @@ from helmdash.records.models import (
     TriageWord,
     TrialCall,
 )
-from helmdash.records.querysets import calls_of, starts_with
+from helmdash.records.querysets import calls_of
 
 # Later, people have seen it, exporters have sent it, and figures were told.
 WITHDRAWN_WITHIN: Final = timedelta(seconds=30)
@@ -181,10 +182,7 @@ def take_back(call: Call, conversation: Conversation | None, now: datetime) -> l
     project_id, places = call.project_id, [Place(call.pk, call.started_at)]
     rows = calls_at(project_id, places)
     gone = [(facts, None) for facts in facts_of(rows)]
-    trace = call.name.rpartition(":")[0] + ":"
-    of_trace = CallName.objects.filter(
-        starts_with("name", trace), project_id=project_id, call_id=call.pk
-    )
+    of_trace = names_in_traces([call])
     further = [name for name in of_trace.values_list("name", flat=True) if name != call.name]
     of_trace._raw_delete(connection.alias)
     if conversation is not None:
@@ -203,6 +201,21 @@ def take_back(call: Call, conversation: Conversation | None, now: datetime) -> l
             levels[after] = levels.get(after, 0) + 1
     note(project_id, gone, now=now, levels=levels)
     return further
+
+
+def take_back_nameless(calls: Sequence[Call], now: datetime) -> None:
+    """Delete calls of one project that are in no conversation, likewise, in a few statements."""
+    if not calls:
+        return
+    project_id = calls[0].project_id
+    places = [Place(call.pk, call.started_at) for call in calls]
+    rows = calls_at(project_id, places)
+    gone = [(facts, None) for facts in facts_of(rows)]
+    names_in_traces(calls)._raw_delete(connection.alias)
+    payloads_at(project_id, places)._raw_delete(connection.alias)
+    TrialCall.objects.filter(pk__in=[call.pk for call in calls])._raw_delete(connection.alias)
+    rows._raw_delete(connection.alias)
+    note(project_id, gone, now=now, levels={})
 
 
 def _leave(row: Conversation, call: Call) -> int | None:
