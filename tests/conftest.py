@@ -24,6 +24,7 @@ from tests.support.postponed import postpone
 from tests.support.reporting import send_what_matters
 from tests.support.server import Served
 from tests.support.serving import Servers
+from tests.support.stack import RunWithRoom
 from tests.support.statements import function_of, read_list
 from tests.support.template import copy_tables, template_database
 
@@ -94,6 +95,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_servers)
+    config.pluginmanager.register(RunWithRoom())
     send_what_matters(config)
 
 
