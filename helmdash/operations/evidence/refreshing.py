@@ -40,6 +40,8 @@ from helmdash.records.models import LearnedModel, RollupState, Suggestion
 _OF_UPSTREAMS: Final = frozenset({Figure.INPUT_TOKENS, Figure.CONTEXT_LENGTH})
 # A number that moved by less is the same suggestion, which somebody has answered already.
 _ANOTHER: Final = 1.25
+# What a suggestion tells of the calls: another one where that is more, so that old ones get it.
+_TOLD: Final = "numbers"
 # Without a new call hours still fall out of the time looked at.
 _AT_LEAST_EACH: Final = timedelta(days=1)
 
@@ -76,7 +78,7 @@ def refresh(*, project_id: int, now: datetime, go_on: Callable[[], None] = lambd
 
 
 def _digest(model: str, calls: str, budget: EffectiveBudget) -> str:
-    told = "\n".join((model, calls, repr(budget), *METHODS))
+    told = "\n".join((model, calls, repr(budget), *METHODS, _TOLD))
     return blake2b(told.encode(), digest_size=16).hexdigest()
 
 

@@ -37,13 +37,15 @@ class ShownChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownArm:
-    """One arm of a trial: its name, and the address of its calls. rate, sure: percent."""
+    """One arm of a trial: its name, and the addresses of its calls and of the clean ones. rate,
+    sure: percent."""
 
     told: TrialArm
     name: str
     rate: str
     sure: str
     calls: str
+    clean: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,11 +150,17 @@ def _shown_trial(found: TrialView) -> ShownTrial:
                 sure=f"{each.low:.1%} to {each.high:.1%}"
                 if each.low is not None and each.high is not None
                 else "",
-                calls=f"{reverse('calls')}?{urlencode({'trial': f'{found.id}:{each.arm.value}'})}",
+                calls=_of_arm(found, each),
+                clean=_of_arm(found, each, query="outcome:clean"),
             )
             for each in arms
         ),
     )
+
+
+def _of_arm(found: TrialView, each: TrialArm, **more: str) -> str:
+    asked = {"trial": f"{found.id}:{each.arm.value}", **more}
+    return f"{reverse('calls')}?{urlencode(asked)}"
 
 
 def _difference(found: TrialView) -> str:
