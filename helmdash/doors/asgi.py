@@ -37,6 +37,9 @@ class Connection(Protocol):
         bytes that no header may hold.
         """
 
+    def write_piece(self, data: bytes) -> bool:
+        """Write a piece of an answer that has begun and goes on after it; False: as above."""
+
     def when_left(self, tell: Callable[[], None] | None) -> None:
         """Call this, once, when the client hangs up before it is answered; None: no longer."""
 

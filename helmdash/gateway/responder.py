@@ -113,8 +113,9 @@ class Responder:
         """Some bytes of a stream; none are nothing to send, unless they are its end."""
         if is_last:
             self._fail = None
-        if data or is_last:
-            await self._send({"type": "http.response.body", "body": data, "more_body": not is_last})
+        elif not data or (self.connection is not None and self.connection.write_piece(data)):
+            return
+        await self._send({"type": "http.response.body", "body": data, "more_body": not is_last})
 
 
 def passed_headers(headers: Mapping[str, str]) -> list[Header]:

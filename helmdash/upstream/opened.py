@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import NoReturn
 
 from helmdash.upstream.coding import Inflater, Unreadable
@@ -94,12 +94,17 @@ class Opened:
         Raises UpstreamFailed: timeout_read, closed_early, or misconfigured when it is compressed
         in a way nobody asked for. Cancelling it closes the connection.
         """
+        return _Chunks(self.reading())
+
+    def reading(self) -> Callable[[], Awaitable[bytes]]:
+        """The same as a function that gives the next piece, and none at the end: for streams, of
+        which each piece counts. Raises what `chunks` raises."""
         if self._coding and self._inflater is None:
             try:
                 self._inflater = Inflater(self._coding)
             except Unreadable as error:
                 self._fail(self._unreadable(error))
-        return _Chunks(self)
+        return self.next_chunk
 
     async def close(self) -> None:
         """Close the connection unless the body was read to its end. Safe to repeat."""
@@ -148,8 +153,8 @@ class Opened:
 class _Chunks:
     __slots__ = ("_next",)
 
-    def __init__(self, opened: Opened) -> None:
-        self._next = opened.next_chunk
+    def __init__(self, next_chunk: Callable[[], Awaitable[bytes]]) -> None:
+        self._next = next_chunk
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self

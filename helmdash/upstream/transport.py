@@ -12,8 +12,8 @@ import os
 import select
 import ssl
 from collections.abc import AsyncIterator, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, cast
 
 import aiohttp
 import httpx
@@ -215,6 +215,10 @@ class _Connector(aiohttp.TCPConnector):
     The event loop may be too busy to have heard that the other side has closed it.
     """
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._factory = partial(cast("type[ResponseHandler]", _Patient), loop=self._loop)
+
     async def _get(self, key: ConnectionKey, traces: list[Trace]) -> Connection | None:
         waiting = self._conns.get(key)
         while waiting and not _is_quiet(waiting[0][0]):
@@ -222,6 +226,32 @@ class _Connector(aiohttp.TCPConnector):
         if waiting is not None and not waiting:
             del self._conns[key]
         return await super()._get(key, traces)
+
+
+class _Patient(ResponseHandler):
+    """Measures the wait for bytes by the clock: aiohttp's own sets its timer anew for each piece,
+    which costs as much as reading it."""
+
+    _heard_at = 0.0
+
+    def _reschedule_timeout(self) -> None:
+        if not self._read_timeout:
+            self._drop_timeout()
+            return
+        self._heard_at = self._loop.time()
+        if self._read_timeout_handle is None:
+            self._look_after(self._read_timeout)
+
+    def _look_after(self, seconds: float) -> None:
+        self._read_timeout_handle = self._loop.call_later(seconds, self._on_read_timeout)
+
+    def _on_read_timeout(self) -> None:
+        self._read_timeout_handle = None
+        left = self._heard_at + (self._read_timeout or 0.0) - self._loop.time()
+        if left > 0:
+            self._look_after(left)
+        else:
+            super()._on_read_timeout()
 
 
 def _is_quiet(connection: ResponseHandler) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -95,6 +96,38 @@ def test_requests_in_a_pipeline_are_answered_one_after_the_other() -> None:
     wire = _talk(_at_once, (_REQUEST + b"{}") * 3)
 
     assert len(wire.writes) == 3
+
+
+async def _stream(connection: Connection, receive: Receive, send: Send, *, at_once: bool) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": _HEADERS[:2]})
+    for piece in (b"a", b"bc"):
+        if at_once:
+            assert connection.write_piece(piece)
+        else:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+    assert not connection.write_piece(b"d")
+
+
+def test_pieces_of_a_stream_have_the_bytes_of_the_messages() -> None:
+    ours = _talk(partial(_stream, at_once=True), _REQUEST + b"{}")
+    theirs = _talk(partial(_stream, at_once=False), _REQUEST + b"{}")
+
+    assert ours.writes == theirs.writes
+    assert ours.writes[-1] == b"0\r\n\r\n"
+
+
+def test_there_is_no_piece_before_the_head_nor_of_a_counted_answer() -> None:
+    seen: list[bool] = []
+
+    async def answer(connection: Connection, receive: Receive, send: Send) -> None:
+        seen.append(connection.write_piece(b"a"))
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        seen.append(connection.write_piece(b"hi"))
+
+    _talk(answer, _REQUEST + b"{}")
+
+    assert seen == [False, False]
 
 
 @pytest.mark.parametrize(

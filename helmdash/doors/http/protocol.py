@@ -365,6 +365,17 @@ class BoundedProtocol(HttpToolsProtocol):
             and cycle.scope["method"] != "HEAD"
         )
 
+    def write_piece(self, data: bytes) -> bool:
+        """A piece of its answer, framed as chunks are."""
+        cycle = self._running
+        if cycle is None or not cycle.response_started or cycle.response_complete:
+            return False
+        is_plain = bool(cycle.chunked_encoding) and cycle.scope["method"] != "HEAD"
+        if not (is_plain and data) or cycle.disconnected or self.flow.write_paused:
+            return False
+        cycle.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        return True
+
     def when_left(self, tell: Callable[[], None] | None) -> None:
         """Whom to tell that the client has left; it is told soon where it has left already."""
         cycle = self._running

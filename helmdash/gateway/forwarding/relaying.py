@@ -34,10 +34,10 @@ async def relay(
     try:
         await responder.begin_stream(stream.content_type, headers, fail=pipe.fail)
         tally = StreamTally(exchange)
-        chunks = opened.chunks()
+        next_piece = opened.reading()
         is_last = False
         while not is_last:
-            data = await anext(chunks, b"")
+            data = await next_piece()
             is_last = not data
             out, events = pipe.flush() if is_last else pipe.feed(attempt.without_secret(data))
             tally.take(events, is_last=is_last)
