@@ -88,8 +88,10 @@ def cpu_seconds(pid: int) -> float:
 def tree_cpu_seconds(pid: int) -> float:
     """The same of a process and of what it has started and still runs: large requests have a worker
     process of their own."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return cpu_seconds(pid) + sum(tree_cpu_seconds(int(child)) for child in children)
+    # Of each thread its own: the writer process is started by another one than the first.
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for task in tasks for child in task.read_text().split()]
+    return cpu_seconds(pid) + sum(map(tree_cpu_seconds, children))
 
 
 class Worker:

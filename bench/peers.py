@@ -68,7 +68,8 @@ def figures(turns: Turns, names: Sequence[str]) -> Iterator[Row]:
             own = turns[name, case]
             yield Row(
                 name=f"{case.name}, {name}",
-                figure=f"{median(own, _speed):,.0f}/s, {median(own, _cpu):,.0f} us",
+                figure=f"{median(own, _speed):,.0f}/s, {median(own, _cpu):,.0f} us"
+                f" (all processes {median(own, _all_cpu):,.0f})",
                 against=f"p50 {median(own, _p50):.2f}, p99 {median(own, _p99):.2f} ms"
                 + (f", first byte {median(own, _first):.2f}" if case.is_stream else ""),
                 ratio=None if name == OWN else median_ratio(turns[OWN, case], own, _speed),
@@ -211,6 +212,10 @@ def _own(found: Ground, turns: Turns, kept: Sequence[Turn]) -> Iterator[Row]:
 
 def _speed(turn: Turn) -> float:
     return turn.per_second
+
+
+def _all_cpu(turn: Turn) -> float:
+    return turn.all_us
 
 
 def _cpu(turn: Turn) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.databases import Worker, cpu_seconds
+from bench.databases import Worker, cpu_seconds, tree_cpu_seconds
 from bench.upstream_stub import FAST, SLOW
 
 _WARM_SECONDS = 0.3
@@ -51,6 +51,10 @@ class Target:
         """Seconds of CPU used so far."""
         return sum(map(cpu_seconds, self.pids))
 
+    def all_cpu(self) -> float:
+        """The same with all that these processes have started, as our writer process."""
+        return sum(map(tree_cpu_seconds, self.pids))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
@@ -58,7 +62,9 @@ class Turn:
 
     per_second: float
     cpu_us: float
-    """Of the server process, for one reply, with the storing of it."""
+    """Of the server process, for one reply, with what of the storing is done there."""
+    all_us: float
+    """The same with the processes that it has started: all of the storing."""
     p50_ms: float
     p95_ms: float
     p99_ms: float
@@ -94,7 +100,7 @@ def take_turn(
     worker: Worker, target: Target, case: Case, *, seconds: float, count: int | None = None
 ) -> Turn:
     """One load on one target, for some seconds or until `count` replies came."""
-    cpu = target.cpu()
+    cpu, all_cpu = target.cpu(), target.all_cpu()
     found: dict[str, Any] = worker.ask(
         url=target.url,
         headers=dict(target.headers),
@@ -113,6 +119,7 @@ def take_turn(
     return Turn(
         per_second=found["count"] / found["seconds"],
         cpu_us=(target.cpu() - cpu) / found["count"] * 1e6,
+        all_us=(target.all_cpu() - all_cpu) / found["count"] * 1e6,
         p50_ms=whole["p50"],
         p95_ms=whole["p95"],
         p99_ms=whole["p99"],
