@@ -50,6 +50,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
             "spool": spool or "ok",
             "recorder": {
                 "state": state.value,
+                "writer": "process" if recorder().has_writer_process else "thread",
                 "waiting": recorder().waiting(),
                 "spool_bytes": counts.spool_bytes,
                 **{name: getattr(counts, name) for name in _OUTCOMES},

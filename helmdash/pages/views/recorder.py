@@ -81,6 +81,7 @@ def recorder_page(request: PageRequest) -> HttpResponse:
     request.now = timezone.now()
     own = recorder().own_ledger()
     state = recorder().state()
+    has_writer_process = recorder().has_writer_process
     totals = ledger.totals(own=own)
     processes = ledger.processes(own=own, limit=_MOST_PROCESSES)
     states = jobs.jobs()
@@ -91,11 +92,15 @@ def recorder_page(request: PageRequest) -> HttpResponse:
     found = replica()
     beside = found.state() if found is not None else None
     request.etag = etag(
-        request.path, repr((mark, still, waiting.calls, countings, beside and beside.problem))
+        request.path,
+        repr(
+            (mark, has_writer_process, still, waiting.calls, countings, beside and beside.problem)
+        ),
     )
     context = {
         "state": _STATES[state],
         "totals": totals,
+        "has_writer_process": has_writer_process,
         "for_rollups": waiting,
         "countings": countings,
         "replica": beside,
