@@ -62,7 +62,7 @@ class Env(BaseSettings):
         1, ge=1, le=64, description="Server processes. More than one wants PostgreSQL."
     )
     writer: Literal["auto", "process", "thread"] = Field(
-        "thread",
+        "auto",
         description="Who stores the calls that the server processes take in. process: one process "
         "of this host, for all of them. thread: a thread in each. auto: the process, once there "
         "are a hundred calls; a thread until then, and where the server was not started by `up`.",

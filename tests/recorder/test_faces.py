@@ -47,8 +47,18 @@ def test_readyz_names_the_recorders_state() -> None:
     assert ready.status_code == 200
     assert ready.json()["recorder"]["state"] == "storing"
     told = ready.json()["recorder"]
+    assert told["writer"] == "thread"
     assert told.keys() == {
-        *("state", "waiting", "spool_bytes", "accepted", "stored", "duplicate", "rejected"),
+        *(
+            "state",
+            "writer",
+            "waiting",
+            "spool_bytes",
+            "accepted",
+            "stored",
+            "duplicate",
+            "rejected",
+        ),
         *("spooled", "dropped", "bare", "damaged_lines"),
     }
     parts = ("status", "gateway", "api", "pages", "database", "spool")

@@ -346,6 +346,7 @@ def test_killed_stopped_and_killed_with_its_server_it_loses_nothing(served: Serv
         work = [threads.submit(report, who) for who in range(4)]
         first = writer()
         _wait_for_more(acknowledged, 20)
+        assert _who_stores(served) == "process"
         os.kill(first, signal.SIGKILL)
         _wait_for_more(acknowledged, 20)
         second = writer()
@@ -363,6 +364,16 @@ def test_killed_stopped_and_killed_with_its_server_it_loses_nothing(served: Serv
         found = client.post("/api/v1/calls/reconcile", json={"ids": acknowledged[-500:]}).json()
 
     assert found["missing"] == []
+
+
+def _who_stores(served: Served) -> str:
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        ready = httpx.get(f"{served.base_url}/readyz", timeout=30).json()
+        if ready["recorder"]["writer"] == "process":
+            return "process"
+        time.sleep(0.05)
+    return "thread"
 
 
 def _wait_for_more(acknowledged: list[str], more: int) -> None:

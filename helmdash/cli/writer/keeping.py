@@ -32,8 +32,16 @@ _WELL_SECONDS = 60.0
 
 @contextlib.contextmanager
 def writer_process() -> Iterator[None]:
-    """A block in which a writer process is started when it is asked for; it ends with the block."""
-    keeper = WriterKeeper()
+    """A block in which a writer process is started when it is asked for; it ends with the block.
+
+    Where there is no room for its socket there is none, and server processes store by themselves.
+    """
+    try:
+        keeper = WriterKeeper()
+    except OSError as error:
+        log.error("there can be no writer process: %s", error)
+        yield
+        return
     keeper.start()
     conf.name_writer_socket(keeper.path)
     try:
@@ -109,7 +117,12 @@ class WriterKeeper:
                 pass_fds=(self._listener.fileno(),),
                 # Ctrl-C in a terminal reaches the server, which then ends this one in order.
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(_paths())},
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join(_paths()),
+                    # One heap for all threads: each of its own would keep what it needed most.
+                    "MALLOC_ARENA_MAX": "1",
+                },
             )
         except OSError as error:
             log.error("the writer process cannot be started: %s", error)
