@@ -14,7 +14,16 @@ from bench.databases import Place
 from bench.load import request_body
 from bench.turns import Turn
 
-_TURN = Turn(per_second=1_000, cpu_us=400, p50_ms=1, p95_ms=2, p99_ms=3, first_ms=1, lag_seconds=0)
+_TURN = Turn(
+    per_second=1_000,
+    cpu_us=400,
+    all_us=400,
+    p50_ms=1,
+    p95_ms=2,
+    p99_ms=3,
+    first_ms=1,
+    lag_seconds=0,
+)
 
 
 @pytest.mark.parametrize("size", [3_000, 30_000])
