@@ -26,6 +26,7 @@ PARTIAL = {
     "helmdash.core.truncation.sentences._ADVICE": "one advice for the rest",
     "helmdash.pages.parts.figure_sources._CAUTION": "else it is the row's",
     "helmdash.pages.parts.figure_sources._CRITICAL": "else it is the row's",
+    "helmdash.pages.templatetags.differences._ELEMENTS": "what stayed bears no mark",
     "helmdash.providers.anthropic.errors._TYPE_OF_KIND": "api_error for the rest",
     "helmdash.providers.anthropic.tools._CHOICE_WORDS": "ONE names its tool",
     "helmdash.queries.alerts.observing._READERS": "levels are read by what changed",
