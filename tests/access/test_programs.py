@@ -284,7 +284,12 @@ def test_what_keys_may_ask_of_otlp(house: House, who: str) -> None:
 
 async def _through_otlp(context: KeyContext | None, *, with_key: bool) -> list[int]:
     directory = Directory(read=lambda _key: context)
-    app = OtlpApp(recorder=recorder(), directory=directory, bodies=Bodies(_LIMITS))
+    app = OtlpApp(
+        recorder=recorder(),
+        directory=directory,
+        bodies=Bodies(_LIMITS),
+        knocks=Knocks(flush_seconds=3600),
+    )
     try:
         return [
             await _asgi(app, "POST", path, number, with_key=with_key)
