@@ -16,6 +16,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from helmdash.records.bulk import insert_rows, upsert_rows
+from helmdash.records.direct import ask
 from helmdash.records.many_ids import one_of
 from helmdash.records.models import Call, CallName, CallPayload, Conversation
 from helmdash.records.querysets import in_partitions, moment, starts_with
@@ -50,9 +51,9 @@ def find_places(project_id: int, names: Collection[str]) -> dict[str, Place]:
         f" WHERE project_id = %s AND name {condition}"
     )
     wanted = list(names)
-    with connection_for(CallName).cursor() as cursor:
-        cursor.execute(statement, [project_id, wanted if is_postgres else json.dumps(wanted)])
-        return {name: Place(pk, moment(at)) for name, pk, at in cursor.fetchall()}
+    given = [project_id, wanted if is_postgres else json.dumps(wanted)]
+    found = ask(statement, given, of=connection_for(CallName))
+    return {name: Place(pk, moment(at)) for name, pk, at in found}
 
 
 def row_to_name(call: Call) -> dict[str, Any]:

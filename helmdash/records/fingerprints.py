@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from django.db import connection
 
-from helmdash.records.bulk import execute_many, insert_rows, upsert_rows
+from helmdash.core.values import quick_value
+from helmdash.records.bulk import insert_rows, upsert_rows
+from helmdash.records.direct import ask, tell_many
 from helmdash.records.models import Conversation, ConversationMark
 
 # A first message that every chat of a program begins with is left by all of them. One that waits
@@ -21,7 +22,7 @@ from helmdash.records.models import Conversation, ConversationMark
 MOST_SEEN = 8
 
 
-@dataclass(frozen=True, slots=True)
+@quick_value(frozen=True, slots=True)
 class SeenFingerprint:
     """A fingerprint of the newest conversations that left it, with their names and newest calls."""
 
@@ -38,9 +39,8 @@ def find_fingerprints(project_id: int, hashes: Collection[str]) -> list[SeenFing
         return []
     is_postgres = connection.vendor == "postgresql"
     wanted = list(hashes) if is_postgres else json.dumps(list(hashes))
-    with connection.cursor() as cursor:
-        cursor.execute(_search(connection.vendor), [wanted, project_id])
-        return [SeenFingerprint(*row) for row in cursor.fetchall()]
+    found = ask(_search(connection.vendor), [wanted, project_id])
+    return [SeenFingerprint(*row) for row in found]
 
 
 @cache
@@ -80,4 +80,4 @@ def store_fingerprints(
 def delete_fingerprints(before: Sequence[tuple[int, int]]) -> None:
     """Delete the fingerprints of (conversation, generation) pairs up to that generation."""
     table = connection.ops.quote_name(ConversationMark._meta.db_table)
-    execute_many(f"DELETE FROM {table} WHERE conversation_id = %s AND generation <= %s", before)
+    tell_many(f"DELETE FROM {table} WHERE conversation_id = %s AND generation <= %s", before)

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 from django.db import connection, models
 
+from helmdash.records.direct import ask
 from helmdash.records.models import Project
 
 
@@ -45,10 +46,7 @@ def lock_rows(
     wanted = list(values)
     is_postgres = connection.vendor == "postgresql"
     params: list[Any] = [project_id, wanted] if is_postgres else [json.dumps(wanted), project_id]
-    with connection.cursor() as cursor:
-        cursor.execute(statement, params)
-        found: list[Sequence[Any]] = cursor.fetchall()
-    return [_converted(row, conversions) for row in found]
+    return [_converted(row, conversions) for row in ask(statement, params)]
 
 
 def _converted(

@@ -52,8 +52,10 @@ def new_months(times: Iterable[datetime]) -> list[list[Month]]:
 
     A partition takes locks of its own; a history of years in one report would take hundreds.
     """
+    if connection.vendor != "postgresql":
+        return []
     some = list(times)
-    if connection.vendor != "postgresql" or len(some) <= MOST_AT_ONCE:
+    if len(some) <= MOST_AT_ONCE:
         return []
     missing = {month_of(at) for at in some} - _known
     if missing:

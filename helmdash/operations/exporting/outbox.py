@@ -17,7 +17,9 @@ from django.db import connection
 from django.db.models import F, Sum
 
 from helmdash.operations.database.transactions import write
+from helmdash.records.bulk import is_sent_together
 from helmdash.records.call_names import Place
+from helmdash.records.direct import ask, tell
 from helmdash.records.models import Exporter, PendingExport
 
 # Of calls that were recorded at once, and so of one request to a receiver.
@@ -26,10 +28,13 @@ _MOST_IN_ROW: Final = 500
 KEPT: Final = timedelta(days=7)
 _FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=5), timedelta(minutes=10)
 _PROBLEM_CHARS = 300
+_WANTING = (
+    f"FROM {Exporter._meta.db_table} WHERE enabled AND (project_id IS NULL OR project_id = %s)"
+)
+_WANTED = f"SELECT 1 {_WANTING} LIMIT 1"
 _INSERT = (
     f"INSERT INTO {PendingExport._meta.db_table} (exporter_id, project_id, count, calls, at)"
-    f" SELECT id, %s, %s, %s, %s FROM {Exporter._meta.db_table}"
-    " WHERE enabled AND (project_id IS NULL OR project_id = %s)"
+    f" SELECT id, %s, %s, %s, %s {_WANTING}"
 )
 
 
@@ -46,14 +51,16 @@ class Waiting:
 def note_recorded(project_id: int, rows: Sequence[Mapping[str, Any]], *, now: datetime) -> None:
     """The calls that this transaction records or completes, for every exporter that wants them.
 
-    One statement, whether or not there is an exporter.
+    One statement for each five hundred calls, and one before them that asks whether there is an
+    exporter; not where they are sent together, when no answer is to be waited for.
     """
     at = connection.ops.adapt_datetimefield_value(now)
-    with connection.cursor() as cursor:
-        for start in range(0, len(rows), _MOST_IN_ROW):
-            some = rows[start : start + _MOST_IN_ROW]
-            keys = json.dumps([[row["id"], row["started_at"].isoformat()] for row in some])
-            cursor.execute(_INSERT, [project_id, len(some), keys, at, project_id])
+    if not is_sent_together() and not ask(_WANTED, [project_id]):
+        return
+    for start in range(0, len(rows), _MOST_IN_ROW):
+        some = rows[start : start + _MOST_IN_ROW]
+        keys = json.dumps([[row["id"], row["started_at"].isoformat()] for row in some])
+        tell(_INSERT, [project_id, len(some), keys, at, project_id])
 
 
 def is_any_due(now: datetime) -> bool:

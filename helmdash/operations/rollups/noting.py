@@ -18,6 +18,7 @@ from helmdash.core.rollups.figures import Change
 from helmdash.core.rollups.periods import quarter_of
 from helmdash.core.rollups.plan_facts import PlanFacts
 from helmdash.records.call_facts import dump_changes, facts_of, facts_of_row
+from helmdash.records.direct import tell
 from helmdash.records.fit_facts import fit_facts_of, fit_facts_of_row
 from helmdash.records.level_counts import dump_levels
 from helmdash.records.models import Call, Conversation, Fit, RollupState, UncountedCalls
@@ -46,10 +47,9 @@ def note(
         return
     at = connection.ops.adapt_datetimefield_value(now)
     told = dump_levels(moved) if moved else None
-    with connection.cursor() as cursor:
-        # What waits is added up until nothing is counted: a row is at least one.
-        calls = max(len(changes), 1)
-        cursor.execute(_INSERT, [project_id, calls, dump_changes(changes), at, told])
+    # What waits is added up until nothing is counted: a row is at least one.
+    calls = max(len(changes), 1)
+    tell(_INSERT, [project_id, calls, dump_changes(changes), at, told])
 
 
 def note_recorded(

@@ -28,6 +28,7 @@ from helmdash.installation import FIXTURES
 from helmdash.queries.budgets import budget_origins
 from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.records import models as stored
+from helmdash.records.direct import ask
 from helmdash.records.models import Budget, BudgetAlias
 
 # For rows that were changed past their history, by SQL or a restore. Reading the table takes 15 ms,
@@ -225,10 +226,7 @@ def _revision() -> tuple[object, ...]:
 
     Counted as well: of two edits whose transactions overlap, the older may be seen last.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_revision_statement())
-        newest = cursor.fetchone()
-    return tuple(newest)
+    return tuple(ask(_revision_statement(), ())[0])
 
 
 @cache
@@ -238,7 +236,9 @@ def _revision_statement() -> str:
     budgets, aliases = Budget.history.model, BudgetAlias.history.model
     windows = quote(stored.LearnedWindow._meta.db_table)
     edits = [quote(history._meta.db_table) for history in (budgets, aliases)]
-    told = [f"(SELECT {what}(history_id) FROM {of})" for of in edits for what in ("MAX", "COUNT")]
+    # Of all rows, which SQLite counts by pages, and not of a column, which it would read.
+    counts = ("MAX(history_id)", "COUNT(*)")
+    told = [f"(SELECT {what} FROM {of})" for of in edits for what in counts]
     told += [f"(SELECT {what} FROM {windows})" for what in ("MAX(seen_at)", "SUM(tokens)")]
     told.append(f"(SELECT COUNT(*) FROM {windows})")
     trials, running = quote(stored.Trial._meta.db_table), f"state = '{TrialState.RUNNING.value}'"
