@@ -203,11 +203,15 @@ def _rows(count: int, run: str) -> Rows:
             placed, project_id=project.id, rules_id=rules_id, masker=mask, now=now
         )
         row |= {"conversation_id": talk.pk, "round_number": 1, "generation": talk.generation}
-        side, stored = call_rows.payload_row(
-            placed, project_id=project.id, call_id=number, payload=project.payload, masker=mask
+        side = call_rows.payload_row(
+            placed,
+            project_id=project.id,
+            call_id=number,
+            payload=project.payload,
+            masker=mask,
+            messages=messages,
         )
         rows.calls.append({**row, "id": number})
-        messages.update(stored)
         if side is not None:
             rows.payloads.append(side)
     rows.messages.extend(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Final, assert_never
 
 from helmdash.answers import HIDDEN, Doc, JsonName, Words, answer, member
@@ -152,9 +153,13 @@ class BudgetFigures:
     @property
     def estimator(self) -> Estimator:
         """Estimates tokens by the row's `chars_per_token` and `safety_multiplier`."""
-        return Estimator(
-            chars_per_token=self.chars_per_token, safety_multiplier=self.safety_multiplier
-        )
+        return _estimator(self.chars_per_token, self.safety_multiplier)
+
+
+# A table of budgets has few pairs of factors, and each call is estimated by one.
+@lru_cache(maxsize=256)
+def _estimator(chars_per_token: float, safety_multiplier: float) -> Estimator:
+    return Estimator(chars_per_token=chars_per_token, safety_multiplier=safety_multiplier)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,14 @@ count or a known limit the level is unknown, and says why.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import BY_SEVERITY, Level, line_of
 from helmdash.core.budgets.lines import LineSource, lines_of
+from helmdash.core.values import quick_value
 
 # Stored with every call. A change of a line, or of what makes a level unknown, is a new version.
 # 1, never stored: a caution line of 100,000 for small windows, too. 2: only rows told windows.
@@ -29,7 +30,7 @@ class HealthReason(StrEnum):
     NO_MAIN_CALL = "no_main_call"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Health:
     """The level of a call with the figures it was judged by.
 

@@ -3,17 +3,16 @@ under other budgets."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import Health, assess, suspected_cut, without_limit
 from helmdash.core.budgets.learned_windows import OUTSIDE, disproves
+from helmdash.core.values import quick_value
 
 # Many texts in one request: their sum says nothing of the window of each.
 _SUMMED_PURPOSES = frozenset({"embedding", "embed", "rerank"})
 
 
-@dataclass(frozen=True, slots=True)
+@quick_value(frozen=True, slots=True)
 class Judgement:
     """A call's health; is_proof: it was answered although far longer than its limit."""
 

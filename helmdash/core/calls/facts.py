@@ -8,7 +8,6 @@ nor full.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from helmdash.core.calls.capture import STRUCTURED_PURPOSES, Capture
 from helmdash.core.calls.error_words import ErrorKind, kind_of_error
@@ -24,11 +23,12 @@ from helmdash.core.text.jsontext import (
     unfence,
 )
 from helmdash.core.text.reasoning import strip_reasoning
+from helmdash.core.values import quick_value
 
 _SOUND_ENDS = (None, FinishReason.STOP, FinishReason.TOOL_CALLS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Facts:
     """One call as the rules see it. None: not known, or nothing was said; a rule must not guess."""
 
@@ -75,6 +75,22 @@ def gather_facts(capture: Capture, usage: Usage, finish: FinishReason | None) ->
         is_json_shaped=reply.is_json_shaped,
         holds_no_step=reply.is_readable is True and _holds_no_step(capture, reply.value),
         completion_tokens=usage.completion_tokens,
+    )
+
+
+def is_plainly_sound(capture: Capture, finish: FinishReason | None) -> bool:
+    """Whether nothing is wrong with a call whose reply nobody has to read: so that its facts need
+    not even be gathered. finish None: as in `gather_facts`."""
+    return (
+        finish in _SOUND_ENDS
+        and capture.status in (None, "success")
+        and (capture.http_status is None or 200 <= capture.http_status < 300)
+        and not (capture.error_code or capture.error_message)
+        and capture.unusable is None
+        and capture.decoded is None
+        and not capture.response_format
+        and purpose_of(capture) not in STRUCTURED_PURPOSES
+        and bool(capture.content and strip_reasoning(capture.content).text)
     )
 
 
@@ -125,7 +141,7 @@ def seen_words(facts: Facts) -> str:
 # --- reading the capture
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class _Reply:
     """What the content shows, where there is any (`is_readable` None: not asked)."""
 

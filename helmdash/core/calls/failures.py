@@ -18,6 +18,7 @@ from helmdash.core.calls.facts import (
     Facts,
     error_words,
     gather_facts,
+    is_plainly_sound,
     is_sound,
     seen_words,
     spent_words,
@@ -94,6 +95,8 @@ def classify(
     it could be read is told by `decoded`, otherwise by reading the content where JSON was due.
     Never raises.
     """
+    if is_plainly_sound(capture, finish_reason):
+        return None
     known = gather_facts(capture, usage, finish_reason)
     if is_sound(known):
         return None

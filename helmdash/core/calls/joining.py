@@ -29,6 +29,7 @@ _STRENGTH: Final = (
     CallRoute.TRANSCRIPT,
 )
 _RANKS: Final = {route.value: rank for rank, route in enumerate(_STRENGTH)}
+_COMPARED: Final = frozenset(_STRENGTH)
 # Agents that come by several doors, and whose records name a session alike at each.
 _AGENTS: Final = frozenset({"claude-code", "codex", "gemini-cli", "opencode", "qwen-code"})
 # A record is written when the reply has ended, which may take minutes.
@@ -117,7 +118,7 @@ def likenesses(capture: Capture, usage: Usage, at: datetime) -> tuple[Likeness, 
 
     at: when the call began.
     """
-    if not any(route.value in _RANKS for route in capture.routes):
+    if _COMPARED.isdisjoint(capture.routes):
         return ()
     found = (
         _by_reply(capture, usage, at),

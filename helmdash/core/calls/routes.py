@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import lru_cache
 
 
 class CallRoute(StrEnum):
@@ -20,6 +21,12 @@ class CallRoute(StrEnum):
 
 def join_routes(routes: Sequence[CallRoute]) -> str | None:
     """The routes as a row holds them; None: not known."""
+    return _joined(tuple(routes))
+
+
+# Asked of every call, and there are few answers.
+@lru_cache(maxsize=128)
+def _joined(routes: tuple[CallRoute, ...]) -> str | None:
     return " ".join(each.value for each in CallRoute if each in routes) or None
 
 

@@ -154,6 +154,8 @@ def normalise_usage(raw: Mapping[str, object] | None) -> Usage:
 
     Never raises. A report whose counts are all zero or unusable is no report: every member None.
     """
+    if type(raw) is dict and (usage := _plain(raw)) is not None:
+        return usage
     if type(raw) is not dict and not isinstance(raw, Mapping):
         return Usage()
     if "iterations" in raw:
@@ -170,6 +172,8 @@ def normalise_usage(raw: Mapping[str, object] | None) -> Usage:
 def has_compacted(raw: Mapping[str, object] | None) -> bool:
     """Whether the provider compacted the prompt by itself, as Anthropic's `iterations` tell: what
     was sent is not what was read then."""
+    if type(raw) is dict and "iterations" not in raw:
+        return False
     entries = raw.get("iterations") if isinstance(raw, Mapping) else None
     if not isinstance(entries, Sequence) or isinstance(entries, str | bytes):
         return False
@@ -193,6 +197,25 @@ def _of_newest_message(raw: Mapping[str, object]) -> Mapping[str, object]:
     if not messages or messages[-1].get("input_tokens") is None:
         return raw
     return {**raw, **{name: messages[-1].get(name) for name in _OF_A_PROMPT}}
+
+
+# What OpenAI's own shape takes for a count of tokens, where no other name is of any of its counts.
+_PLAIN_NAMES = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
+
+
+def _plain(raw: Mapping[str, object]) -> Usage | None:
+    """What most reports say: three counts in OpenAI's names and nothing else; None: it says more,
+    or not all of it can be used."""
+    if raw.keys() != _PLAIN_NAMES:
+        return None
+    prompt, completion, total = raw["prompt_tokens"], raw["completion_tokens"], raw["total_tokens"]
+    if not (type(prompt) is type(completion) is type(total) is int):
+        return None
+    if not (0 < prompt <= LARGEST_COUNT and 0 <= completion <= LARGEST_COUNT):
+        return None
+    if not 0 < total <= LARGEST_COUNT:
+        return None
+    return Usage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=total)
 
 
 def _shape_of(raw: Mapping[str, object]) -> UsageShape | None:

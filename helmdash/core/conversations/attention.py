@@ -23,6 +23,8 @@ from helmdash.core.budgets.levels import Level, line_of
 NEWEST_CALLS: Final = 5
 _MANY_FAILED: Final = 3
 _ALL: Final = (1 << NEWEST_CALLS) - 1
+# Asked of every call.
+_CRITICAL, _CAUTION, _UNKNOWN = Level.CRITICAL.value, Level.CAUTION.value, Level.UNKNOWN.value
 
 
 class AttentionReason(StrEnum):
@@ -109,22 +111,22 @@ def attention_of(standing: Standing) -> tuple[Attention, ...]:
 def _reasons(standing: Standing) -> Iterator[AttentionReason]:
     failed = standing.recent_failures.bit_count()
     known = (standing.known_level, standing.held_level)
-    was = known if standing.level == Level.UNKNOWN.value else ()
+    was = known if standing.level == _UNKNOWN else ()
     if standing.client_refusal:
         yield AttentionReason.CLIENT_REFUSAL
-    if standing.level == Level.CRITICAL.value:
+    if standing.level == _CRITICAL:
         yield AttentionReason.CRITICAL
     if failed >= _MANY_FAILED:
         yield AttentionReason.OFTEN_FAILED
-    if Level.CRITICAL.value in was:
+    if _CRITICAL in was:
         yield AttentionReason.WAS_CRITICAL
     if standing.recent_failures & 1:
         yield AttentionReason.NEWEST_FAILED
     if standing.cut_generation is not None:
         yield AttentionReason.SUSPECTED_CUT
-    if standing.level == Level.CAUTION.value:
+    if standing.level == _CAUTION:
         yield AttentionReason.CAUTION
-    if Level.CAUTION.value in was and Level.CRITICAL.value not in was:
+    if _CAUTION in was and _CRITICAL not in was:
         yield AttentionReason.WAS_CAUTION
 
 

@@ -34,10 +34,10 @@ Fingerprints count within one project and one caller; the recorder sees to that.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from helmdash.core.conversations.fingerprints import CHAIN_VERSION, NEAR_PREFIXES, ChainLinks
+from helmdash.core.values import quick_value
 
 # A window that slides gives up a turn or two with every call; a compaction gives up more.
 _FRESH_START_SHARE = 0.8
@@ -57,7 +57,7 @@ class Placing(StrEnum):
 COMPACTED = f"{CHAIN_VERSION} {Placing.COMPACTION}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Seen:
     """A known fingerprint: which conversation left it, at which call, and its newest call."""
 
@@ -71,7 +71,7 @@ class Seen:
         return self.generation == self.newest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ChainPlace:
     """Where a call belongs. A branch names the call it came off; `by_run` is a kept run of turns.
 
@@ -84,7 +84,7 @@ class ChainPlace:
     by_run: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Size:
     """How large a request was: its messages, its bytes, its prompt tokens as reported. None: not
     told."""

@@ -17,6 +17,7 @@ from typing import Final
 
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
+from helmdash.core.values import quick_value
 
 PLACEMENT_VERSION = "place-5"
 
@@ -35,7 +36,7 @@ EMPTY_ROUND: Final[Mapping[str, object]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ConversationState:
     """How a conversation stands after its newest call; `generation` 0 means no call yet,
     `known_level` None that no call could be judged."""
@@ -46,7 +47,7 @@ class ConversationState:
     known_level: Level | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Placement:
     """One call taken in: the standing after it, and the level it left; None: the level stayed."""
 

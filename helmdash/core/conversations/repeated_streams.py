@@ -20,6 +20,7 @@ from hashlib import blake2b
 from helmdash.core.budgets.levels import Level
 from helmdash.core.care.stored import whole_of
 from helmdash.core.conversations.fingerprints import ChainLinks
+from helmdash.core.values import quick_value
 
 # The longest waits of SDKs and agents between two tries are a few minutes.
 _LONGEST_WAIT = timedelta(minutes=10)
@@ -32,7 +33,7 @@ _DIGEST_BYTES = 16
 _LEVELS = {level.value: level for level in Level}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Standing:
     """How a conversation stood before a call: its level, the newest known one (None: none is), and
     the newest call that was probably cut (None: none was)."""
@@ -42,7 +43,7 @@ class Standing:
     cut_generation: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class NewestStream:
     """The newest call of a conversation, where it asked for a stream.
 

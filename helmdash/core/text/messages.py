@@ -7,7 +7,7 @@ what came before it gives a chain: the same prefix always ends in the same hash.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
 # Names the algorithm inside the value, so that a later change of algorithm cannot pass unseen.
@@ -41,3 +41,13 @@ def canonical_hash(text: bytes, parent: str | None = None) -> str:
     parent None: nothing stands before it."""
     whole = b"%s\n%s" % ((parent or "").encode(), text)
     return _TAG + blake2b(whole, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def canonical_hashes(texts: Iterable[bytes]) -> list[str]:
+    """Of a history, each message hashed with what stands before it, as `canonical_hash` does."""
+    hashes: list[str] = []
+    before = ""
+    for text in texts:
+        digest = blake2b(f"{before}\n".encode() + text, digest_size=_DIGEST_BYTES)
+        hashes.append(before := _TAG + digest.hexdigest())
+    return hashes

@@ -16,9 +16,10 @@ from functools import lru_cache
 
 from helmdash.core.text.jsontext import NotJson, read_json, unfence
 from helmdash.core.text.tokens import utf8_bytes
+from helmdash.core.values import quick_value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Stripped:
     """A reply without its reasoning (trimmed), and how many UTF-8 bytes went.
 

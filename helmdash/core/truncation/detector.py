@@ -191,12 +191,12 @@ class _Judgement(Evidence):
     def _leave(
         self, trace: Trace, rule: tuple[CutRule, int | None] | None, *, is_learned: bool = False
     ) -> CutVerdict:
-        reasoning = self.trace.reasoning + (self.sizes.reasoning or 0)
-        after = trace._replace(
+        reasoning = self.sizes.reasoning or 0
+        after = trace.with_newest(
             last_bytes=self.sent,
             last_tokens=self.tokens,
             last_messages=self.sizes.messages or 0,
-            reasoning=(self.sizes.reasoning or 0) if is_learned else reasoning,
+            reasoning=reasoning if is_learned else self.trace.reasoning + reasoning,
         )
         return CutVerdict(
             suspicion=self._suspicion(*rule) if rule else None, trace=after, is_learned=is_learned
@@ -255,18 +255,22 @@ class _Judgement(Evidence):
             off=self.off,
             most=most,
         )
-        return trace._replace(
+        # Written out: to replace members of a tuple takes three times as long, for every call.
+        return Trace(
+            round_number=trace.round_number,
+            model=trace.model,
             clean=trace.clean + 1,
             ratio_mille=ratio,
             scatter_mille=scatter,
+            first_bytes=trace.first_bytes,
+            first_tokens=trace.first_tokens,
             at_bytes=self.sent,
             top_tokens=max(trace.top_tokens, self.tokens),
-            held_bytes=0,
-            held_tokens=0,
-            cuts=0,
-            cut_bytes=0,
-            cut_tokens=0,
-            cut_top_tokens=0,
+            last_bytes=trace.last_bytes,
+            last_tokens=trace.last_tokens,
+            last_messages=trace.last_messages,
+            new_only_mille=trace.new_only_mille,
+            reasoning=trace.reasoning,
             lean_calls=min(trace.lean_calls + 1, 9) if leans else 0,
             lean_mille=trace.lean_mille + round(self.off * 1000) if leans else 0,
         )

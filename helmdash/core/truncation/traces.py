@@ -70,6 +70,15 @@ class Trace(NamedTuple):
         """The row's form: a version and whole numbers."""
         return [_TRACE_VERSION, *self]
 
+    def with_newest(
+        self, *, last_bytes: int, last_tokens: int, last_messages: int, reasoning: int
+    ) -> Trace:
+        """The trace with its newest call: as `_replace`, which takes three times as long."""
+        before = self[:_NEWEST]
+        between = self[_NEWEST + 3 : _REASONING]
+        told = (last_bytes, last_tokens, last_messages)
+        return Trace._make((*before, *told, *between, reasoning, *self[_REASONING + 1 :]))
+
     @property
     def ratio(self) -> float:
         """Bytes a token of the clean calls, newest first."""
@@ -100,6 +109,10 @@ class Trace(NamedTuple):
         if sent_bytes < self.at_bytes:
             return sent_bytes / self.ratio
         return self.at_tokens + (sent_bytes - self.at_bytes) / self.growth_ratio
+
+
+_NEWEST = Trace._fields.index("last_bytes")  # and the two after it
+_REASONING = Trace._fields.index("reasoning")
 
 
 @lru_cache(maxsize=512)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.composition import Composition
 from helmdash.core.calls.routes import join_routes
 from helmdash.core.text.redaction import Masker
+from helmdash.core.values import quick_value
 from helmdash.operations.recording.conversation_rows import ConversationRow
 from helmdash.operations.recording.judging import Judged
 from helmdash.records.models import Payload
@@ -17,9 +17,10 @@ from helmdash.records.models import Payload
 # A provider's error page can be megabytes; the beginning says what it is.
 _ERROR_MESSAGE_CHARS = 2000
 _CAUSE_DETAIL_CHARS = 400
+_OFF, _REDACTED = Payload.OFF.value, Payload.REDACTED.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Placed:
     """A call with its conversation, and by what it came there. attempt_of: the generation that a
     later attempt has, which was recorded before; None: it has its own."""
@@ -46,13 +47,14 @@ def call_row(
     item, conversation = placed.item, placed.conversation
     capture, usage, health, cause = item.capture, item.usage, item.health, item.cause
     sent, trim = capture.sent, capture.trim
+    # Words of closed sets are texts; their `value` is a property written in Python.
     return {
         "project_id": project_id,
         "name": capture.id,
         "conversation_id": conversation.id if conversation else None,
         "round_number": placed.round_number,
         "generation": placed.generation,
-        "lane": capture.effective_lane.value,
+        "lane": capture.effective_lane._value_,
         "routes": join_routes(capture.routes),
         "attempt": capture.attempt,
         "attempt_of": placed.attempt_of,
@@ -77,23 +79,23 @@ def call_row(
         "reasoning_tokens": usage.reasoning_tokens,
         "status": capture.effective_status,
         "http_status": capture.http_status,
-        "finish_reason": item.finish_reason.value if item.finish_reason else "",
+        "finish_reason": item.finish_reason._value_ if item.finish_reason else "",
         "finish_reason_raw": capture.finish_reason or "",
         "error_code": capture.error_code or "",
-        "error_message": _clip(masker.text(capture.error_message or ""), _ERROR_MESSAGE_CHARS),
+        "error_message": _masked(capture.error_message, masker, _ERROR_MESSAGE_CHARS),
         "cause": cause.name.value if cause else "",
         "cause_rule": cause.rule if cause else "",
         "cause_advice": cause.advice.value if cause else "",
-        "cause_detail": _clip(masker.text(cause.detail), _CAUSE_DETAIL_CHARS) if cause else "",
+        "cause_detail": _masked(cause.detail, masker, _CAUSE_DETAIL_CHARS) if cause else "",
         "raw_content_bytes": item.raw_content_bytes,
         "content_bytes": item.content_bytes,
         "latency_ms": capture.latency_ms,
         "ttft_ms": capture.ttft_ms,
         "overhead_ms": capture.overhead_ms,
-        "level": health.level.value,
+        "level": health.level._value_,
         "level_reason": health.reason.value if health.reason else "",
         "limit_tokens": health.limit_tokens,
-        "limit_source": health.limit_source.value if health.limit_source else "",
+        "limit_source": health.limit_source._value_ if health.limit_source else "",
         "optimal_max_tokens": health.optimal_max_tokens,
         "critical_max_tokens": health.critical_max_tokens,
         "budget_key": item.budget.key,
@@ -114,34 +116,46 @@ def call_row(
 
 
 def payload_row(
-    placed: Placed, *, project_id: int, call_id: int, payload: str, masker: Masker
-) -> tuple[dict[str, object] | None, Mapping[str, object]]:
-    """The side row (None when there is nothing to keep) and the messages to store, by hash.
+    placed: Placed,
+    *,
+    project_id: int,
+    call_id: int,
+    payload: str,
+    masker: Masker,
+    messages: dict[str, object],
+) -> dict[str, object] | None:
+    """The side row; None when there is nothing to keep. `messages` takes those to store, by hash.
 
     Texts are kept only as far as the project's payload setting allows.
     """
     item, capture = placed.item, placed.item.capture
-    keeps_text = payload != Payload.OFF.value
-    is_redacted = payload == Payload.REDACTED.value
-    messages: dict[str, object] = {}
+    keeps_text = payload != _OFF
+    is_redacted = payload == _REDACTED
+    hashes: list[str] | None = None
     if keeps_text and capture.messages:
-        for key, message in zip(item.message_hashes, capture.messages, strict=True):
-            messages[key] = masker.value(message) if is_redacted else dict(message)
+        hashes = [*item.message_hashes]
+        kept = map(masker.value, capture.messages) if is_redacted else capture.messages
+        messages.update(zip(hashes, kept, strict=True))
     content = capture.content if keeps_text else None
     row: dict[str, object] = {
         "usage_raw": dict(capture.usage) if capture.usage is not None else None,
         "metadata": _metadata(placed),
         "trim_dropped": list(capture.trim.dropped) if capture.trim else None,
         # A provider's words among them, as far as they may be kept (core.calls.withheld).
-        "attempts": [masker.value(attempt) for attempt in capture.attempts] or None,
-        "message_hashes": list(item.message_hashes) if messages else None,
+        "attempts": [*map(masker.value, capture.attempts)] or None,
+        "message_hashes": hashes,
         "cut": dict(item.cut) if item.cut else None,
         "content": masker.text(content) if content is not None and is_redacted else content,
     }
-    if all(value is None for value in row.values()):
-        return None, messages
+    if row == _NOTHING_KEPT:
+        return None
     row.update(project_id=project_id, started_at=item.started_at, call_id=call_id)
-    return row, messages
+    return row
+
+
+_NOTHING_KEPT = dict.fromkeys(
+    ("usage_raw", "metadata", "trim_dropped", "attempts", "message_hashes", "cut", "content")
+)
 
 
 def _estimate(item: Judged) -> int | None:
@@ -154,10 +168,24 @@ def _estimate(item: Judged) -> int | None:
 
 
 _UNTOLD = Composition()
+_NO_COMPOSITION: Mapping[str, object] = dict.fromkeys(
+    (
+        "sent_system_bytes",
+        "sent_tools_bytes",
+        "sent_user_bytes",
+        "sent_assistant_bytes",
+        "sent_results_bytes",
+        "sent_image_bytes",
+        "sent_other_bytes",
+        "sent_results_by_tool",
+    )
+)
 
 
-def _composition(capture: Capture) -> dict[str, object]:
+def _composition(capture: Capture) -> Mapping[str, object]:
     """The columns of what fills the prompt. The schemas of tools may be told in either place."""
+    if capture.composition is None and capture.sent is None:
+        return _NO_COMPOSITION
     told = capture.composition or _UNTOLD
     tools = told.tools
     if tools is None and capture.sent is not None:
@@ -182,5 +210,8 @@ def _metadata(placed: Placed) -> dict[str, object] | None:
     return {**(given or {}), "branched_from": {"conversation": name, "generation": generation}}
 
 
-def _clip(text: str, limit: int) -> str:
+def _masked(told: str | None, masker: Masker, limit: int) -> str:
+    if not told:
+        return ""
+    text = masker.text(told)
     return text if len(text) <= limit else text[: limit - 1] + "…"

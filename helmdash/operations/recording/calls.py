@@ -13,7 +13,7 @@ at a unique constraint; the later one starts again and finds it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated
@@ -28,6 +28,7 @@ from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.joining import is_by_kind, may_join, session_name
 from helmdash.core.rules import CALL_RULES
 from helmdash.core.text.redaction import Masker
+from helmdash.core.values import quick_value
 from helmdash.operations.database import rule_sets
 from helmdash.operations.database.transactions import write
 from helmdash.operations.exporting import outbox
@@ -83,7 +84,7 @@ from helmdash.records.models import Call, CallPayload, Payload, StoredMessage, T
 MESSAGE_SEEN_PRECISION = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Recorded:
     """The response to a recorded call; the same for every repeat of its id."""
 
@@ -421,10 +422,14 @@ class _Batch:
         payloads: list[dict[str, object]] = []
         messages: dict[str, object] = {}
         for (placed, mask), pk in zip(self._taken, ids, strict=True):
-            row, stored = call_rows.payload_row(
-                placed, project_id=self._project.id, call_id=pk, payload=kept, masker=mask
+            row = call_rows.payload_row(
+                placed,
+                project_id=self._project.id,
+                call_id=pk,
+                payload=kept,
+                masker=mask,
+                messages=messages,
             )
-            messages.update(stored)
             if row is not None:
                 payloads.append(row)
         return payloads, self._message_rows(messages)

@@ -35,6 +35,10 @@ class ClientCompactions:
         """What opens a round with this main call, before its conversation takes it in; "": it goes
         on with the round that is open."""
         told = item.capture.context
+        if told is None and not self._may_have_asked(row):
+            # Most calls: their client names no context, and asks for nothing beside them.
+            self._asked[row.id] = False
+            return ""
         is_opening = (
             row.generation > 0
             and not is_late_call(row, item)
@@ -53,6 +57,10 @@ class ClientCompactions:
             row.context = told
         self._asked[row.id] = False
         return OPENED_BY if is_opening else ""
+
+    def _may_have_asked(self, row: ConversationRow) -> bool:
+        """False where `_has_asked` is false, whatever the calls were."""
+        return bool(row.side_calls or row.client_compacted_at or self._asked.get(row.id))
 
     def _has_asked(self, row: ConversationRow) -> bool:
         if row.client_compacted_at is not None and row.client_compacted_at >= row.latest_at:

@@ -257,7 +257,7 @@ def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None
     row.round_number = after.round_number
     row.generation = after.generation
     _stand(row, item)
-    row.known_level = after.known_level.value if after.known_level else ""
+    row.known_level = after.known_level._value_ if after.known_level else ""
     _name_model(row, item)
     row.recent_failures = with_newest(row.recent_failures, is_failed=item.cause is not None)
     row.latest_cause = item.cause.name.value if item.cause else None
@@ -276,12 +276,13 @@ def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None
 def _stand(row: ConversationRow, item: Judged) -> None:
     """How full it is, by its newest call."""
     health = item.health
-    row.level = health.level.value
+    # The texts of words: their `value` is a property written in Python.
+    row.level = health.level._value_
     row.severity = LEVELS[health.level].severity
     row.level_reason = health.reason.value if health.reason else ""
     row.prompt_tokens = health.prompt_tokens
     row.limit_tokens = health.limit_tokens
-    row.limit_source = health.limit_source.value if health.limit_source else ""
+    row.limit_source = health.limit_source._value_ if health.limit_source else ""
     row.optimal_max_tokens = health.optimal_max_tokens
     row.critical_max_tokens = health.critical_max_tokens
 

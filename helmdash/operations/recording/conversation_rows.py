@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from operator import attrgetter
 
 from django.db import connection
 
@@ -232,6 +234,8 @@ def delete_unused(rows: Iterable[ConversationRow]) -> None:
 
 def is_late_call(row: ConversationRow, item: Judged) -> bool:
     """Whether the call belongs to the round before the open one (core.conversations.placement)."""
+    if row.cleared_at is None and item.capture.round_number is None:
+        return False  # asked thrice of every call, and told by nothing
     cleared = (
         LatestClear(at=row.cleared_at, late_until=row.late_until)
         if row.cleared_at is not None and row.late_until is not None
@@ -255,9 +259,12 @@ def _prompt_before(row: ConversationRow) -> int | None:
     return calls.order_by("-generation").values_list("prompt_tokens", flat=True).first()
 
 
-def row_values(row: ConversationRow, names: Iterable[str]) -> dict[str, object]:
-    """The named columns of a row."""
-    return {name: getattr(row, name) for name in names}
+def row_values(row: ConversationRow, names: tuple[str, ...]) -> dict[str, object]:
+    """The named columns of a row, two at least."""
+    return dict(zip(names, _columns_of(names)(row), strict=True))
+
+
+_columns_of = cache(lambda names: attrgetter(*names))
 
 
 def _locked(

@@ -7,7 +7,6 @@ a batch gives the same places as its calls one by one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -23,6 +22,7 @@ from helmdash.core.conversations.first_retries import (
 )
 from helmdash.core.conversations.kept_replies import KEPT_REPLY_VERSION, place_after
 from helmdash.core.conversations.repeated_streams import NewestStream
+from helmdash.core.values import quick_value
 from helmdash.operations.recording.conversation_rows import (
     ConversationIds,
     ConversationRow,
@@ -48,7 +48,7 @@ _FORGOTTEN_EVERY = 32
 _LOOKS = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Inferred:
     """Where a call belongs. `branched_from`: name and generation of what it came off."""
 

@@ -104,8 +104,11 @@ class KnownCalls(Generic[Answer]):
         add_names(self._further)
 
     def _name(self, item: Judged, known: KnownCall[Answer], row: Row) -> None:
+        alike = likenesses(item.capture, item.usage, item.started_at)
+        if not (alike or item.capture.also_known):
+            return
         names = [*item.capture.also_known]
-        for likeness in likenesses(item.capture, item.usage, item.started_at):
+        for likeness in alike:
             is_named = any(self._known.get(name) is known for name in likeness.names)
             free = next((name for name in likeness.names if name not in self._known), None)
             if free is not None and not is_named:

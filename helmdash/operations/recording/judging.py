@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from helmdash.core.budgets import trials
@@ -22,16 +22,17 @@ from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.usage import Usage, normalise_usage
 from helmdash.core.calls.withheld import without_words
 from helmdash.core.conversations.fingerprints import CHAIN_VERSION
-from helmdash.core.text.messages import canonical_hash
+from helmdash.core.text.messages import canonical_hashes
 from helmdash.core.text.reasoning import strip_reasoning
 from helmdash.core.text.tokens import utf8_bytes
+from helmdash.core.values import quick_value
 from helmdash.operations.recording.canonical import canonical
 
 # What a gateway calls the try that was too long, before it sent less.
 _OVERFLOW = FailureCause.CONTEXT_OVERFLOW.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class Judged:
     """A capture with our verdicts; only its place in its conversation is still open."""
 
@@ -205,10 +206,8 @@ def _sent(capture: Capture) -> tuple[int | None, int | None, tuple[str, ...]]:
     said_messages = said.messages if said else None
     if capture.messages is None:
         return said_bytes, said_messages, ()
-    hashes: list[str] = []
     texts = [canonical(message) for message in capture.messages]
-    for text in texts:
-        hashes.append(canonical_hash(text, hashes[-1] if hashes else None))
+    hashes = canonical_hashes(texts)
     if said_bytes is None:
         said_bytes = sum(map(len, texts))
     if said_messages is None:

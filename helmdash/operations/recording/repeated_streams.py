@@ -28,6 +28,9 @@ from helmdash.operations.recording.judging import Judged
 from helmdash.records.models import CallName, PendingPrompt
 from helmdash.records.querysets import calls_of
 
+# Looked up, for a call of the enumeration costs ten times as much.
+_LEVELS = {level.value: level for level in Level}
+
 
 class _Later(NamedTuple):
     """An attempt that took the number of one before it."""
@@ -134,8 +137,8 @@ class RepeatedStreams:
 def standing_of(row: ConversationRow) -> Standing:
     """How a conversation stands before its next call."""
     return Standing(
-        level=Level(row.level),
-        known_level=Level(row.known_level) if row.known_level else None,
+        level=_LEVELS[row.level],
+        known_level=_LEVELS[row.known_level] if row.known_level else None,
         cut_generation=row.cut_generation,
     )
 
@@ -144,8 +147,10 @@ def newest_stream(item: Judged, *, generation: int, before: Standing) -> dict[st
     """By what a call that has just been numbered is known if it is asked for again; None: it was no
     stream, or says nothing."""
     links, capture = item.capture.links, item.capture
+    if links is None or not links.is_stream:
+        return None
     mark = _mark(item)
-    if links is None or not links.is_stream or not mark:
+    if not mark:
         return None
     is_too_long = item.cause is not None and item.cause.name is FailureCause.CONTEXT_OVERFLOW
     if is_too_long:
