@@ -17,6 +17,7 @@ from helmdash.records import partitions
 from helmdash.records.models import Call, CallPayload
 from tests.factories import NOW, make_capture
 from tests.recording.support import record
+from tests.support import ROOT
 
 pytestmark = [
     pytest.mark.django_db,
@@ -25,6 +26,24 @@ pytestmark = [
 
 # What Citus is told to distribute by project: calls, what hangs on them, and their names.
 DISTRIBUTED = {*partitions.TABLES, "records_callname"}
+# What grows with a project's calls and is not distributed: each has a key of a number alone, as
+# docs/scaling.md says.
+KEYED_BY_NUMBER = {
+    "records_conversation",
+    "records_conversationmark",
+    "records_fit",
+    "records_guidance",
+    "records_healthchange",
+    "records_planattempt",
+    "records_plancatalog",
+    "records_planrecord",
+    "records_planstep",
+    "records_rollup",
+    "records_round",
+    "records_storedmessage",
+    "records_trialcall",
+    "records_uncountedcalls",
+}
 
 
 def ask(statement: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -63,6 +82,20 @@ def test_every_key_begins_with_the_project_and_holds_the_time() -> None:
             sorted(DISTRIBUTED),
         )
     ) <= {("records_project",), ("records_ruleset",)}
+
+
+def test_what_cannot_be_distributed_by_project_is_what_the_page_on_scaling_names() -> None:
+    first_columns = ask(
+        "SELECT c.relname, a.attname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid"
+        " JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]"
+        " WHERE i.indisprimary AND c.relname = ANY(%s)",
+        sorted(KEYED_BY_NUMBER),
+    )
+    page = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
+
+    assert {table for table, _ in first_columns} == KEYED_BY_NUMBER
+    assert [table for table, column in first_columns if column == "project_id"] == []
+    assert [table for table in sorted(KEYED_BY_NUMBER) if f"`{table}`" not in page] == []
 
 
 @pytest.mark.parametrize(

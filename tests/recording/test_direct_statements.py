@@ -1,0 +1,72 @@
+"""Statements past Django's cursors do and say what its cursors do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.db.transaction import TransactionManagementError
+from django.test.utils import CaptureQueriesContext
+
+from helmdash.queries.access import ProjectInfo
+from helmdash.records import bulk, direct
+from helmdash.records.models import Project
+
+TABLE = Project._meta.db_table
+
+
+def test_a_statement_that_is_counted_gives_what_one_gives_that_is_not(
+    project: ProjectInfo,
+) -> None:
+    statement, values = f"SELECT id, slug FROM {TABLE} WHERE slug <> %s ORDER BY id", ["nobody's"]
+    found = direct.ask(statement, values)
+
+    with CaptureQueriesContext(connection) as counted:
+        assert direct.ask(statement, values) == found
+
+    assert (project.id, project.slug) in [tuple(row) for row in found]
+    assert len(counted) == 1
+
+
+def test_a_row_that_is_there_is_an_error_of_djangos(project: ProjectInfo) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        direct.tell(f"INSERT INTO {TABLE} (id) VALUES (%s)", [project.id])
+
+
+@pytest.mark.django_db
+def test_nothing_is_asked_in_a_transaction_that_is_broken() -> None:
+    with transaction.atomic():
+        transaction.set_rollback(True)
+        with pytest.raises(TransactionManagementError):
+            direct.ask(f"SELECT id FROM {TABLE}", [])
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        datetime(2026, 11, 24, 7, 5, 0, 120, tzinfo=UTC),
+        datetime(2026, 11, 24, tzinfo=UTC),  # no microseconds
+        datetime(2026, 11, 24, 7, tzinfo=timezone(timedelta(hours=5, minutes=30))),
+    ],
+)
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL takes times as they are")
+def test_a_time_is_written_as_django_writes_it(at: datetime) -> None:
+    assert bulk._sqlite_time(at) == connection.ops.adapt_datetimefield_value(at)
+
+
+@pytest.mark.parametrize(
+    ("texts", "stored"),
+    [
+        (["plain", "größer"], ["plain", "größer"]),
+        (["a\0b", "größer"], ["a\ufffdb", "größer"]),
+        (["\ud83d", "\ude00"], ["\ufffd", "\ufffd"]),  # halves in two columns are no pair
+    ],
+)
+def test_a_text_that_cannot_be_stored_is_found_among_the_others(
+    texts: list[str], stored: list[str]
+) -> None:
+    rows = [{"name": texts[0], "slug": texts[1]}]
+    _, converters = bulk._columns(Project, ("name", "slug"))
+
+    assert bulk._values(rows, ("name", "slug"), converters) == [stored]
