@@ -11,6 +11,7 @@ import os
 from random import Random
 from statistics import median
 
+from bench import known_law
 from bench.table import Row
 from helmdash.core.evidence.safe_input import find_safe_input
 from helmdash.core.evidence.trialling import FALSE_STOPS
@@ -77,7 +78,7 @@ def rows() -> list[Row]:
             ok=errors <= 0.05,
         )
     )
-    return [*found, *map(_of_trials, _TRIALS)]
+    return [*found, known_law.row(_FLEETS, _CALLS), *map(_of_trials, _TRIALS)]
 
 
 def _of_trials(what: tuple[float, int, float]) -> Row:

@@ -29,7 +29,7 @@ from helmdash.core.evidence.stratified import (
 )
 from helmdash.core.rollups.bands import band_end, band_of_slice, band_start
 
-SAFE_INPUT_VERSION: Final = "safe-input-3"
+SAFE_INPUT_VERSION: Final = "safe-input-4"
 
 # Fewer say nothing of a share: twenty calls have an interval of forty points.
 LEAST_BELOW: Final = 30

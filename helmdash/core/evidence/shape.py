@@ -34,6 +34,8 @@ _LOG_FAILED: Final = _LOG_CLEAN[::-1]
 _LEVELS: Final = range(1, _GRID, 2)
 # Of a step, in points of the grid: forty points, the least that must be found (docs/evidence.md).
 _LEAST_STEP: Final = 16
+# Once a step is mended, all prompts fare about as small ones did: an outage is no mending.
+_MENDED_WITHIN: Final = 8
 # By a power of two: up to 14 points are a slope, which no ceiling helps.
 _SLOPES: Final = tuple(each / 100 for each in range(0, 15, 2))
 # Where a slope passes through the middle of the slices, also where it is cut off there.
@@ -67,7 +69,7 @@ def step_odds(blocks: Iterable[Block]) -> StepOdds:
     step = _mean([_stepped(after[onset], before[onset]) for onset in _ONSETS])
     if math.isinf(step):
         return StepOdds(step, step)
-    mended = _mean([_stepped(before[end], after[end]) for end in _ENDS])
+    mended = _mean([_stepped(before[end], after[end], is_mended=True) for end in _ENDS])
     return StepOdds(step - _sloped(all_), step - mended)
 
 
@@ -117,25 +119,34 @@ def _row(calls: int, clean: int) -> _Row:
     return [clean * good + failed * bad for good, bad in zip(_LOG_CLEAN, _LOG_FAILED, strict=True)]
 
 
-def _stepped(during: _Bands, otherwise: _Bands) -> float:
-    """A step between two slices of some calls, of the others one share whatever their size."""
+def _stepped(during: _Bands, otherwise: _Bands, *, is_mended: bool = False) -> float:
+    """A step between two slices of some calls, of the others one share whatever their size.
+    is_mended: that is about the share below the step, or more; else it may be any."""
     rows = [_row(*counts) for counts in during.values()]
     # What the slices up to each one tell together.
     sums = [[0.0] * _GRID]
     for row in rows:
         sums.append([one + other for one, other in zip(sums[-1], row, strict=True)])
-    found = []
+    # By the share below the step.
+    found: dict[int, list[float]] = {high: [] for high in _LEVELS}
     for place in range(1, len(rows)):
         below = sums[place]
         above = [all_ - each for all_, each in zip(sums[-1], below, strict=True)]
         for high in _LEVELS:
             for low in range(_LEVELS[0], high - _LEAST_STEP + 1, 2):
-                found.append(below[high] + above[low])
-    if not found:
+                found[high].append(below[high] + above[low])
+    if not any(found.values()):
         return -math.inf
     rest = otherwise.values()
     flat = _row(sum(calls for calls, _ in rest), sum(clean for _, clean in rest))
-    return _mean(found) + _mean([flat[level] for level in _LEVELS])
+    if not is_mended:
+        all_ = [each for some in found.values() for each in some]
+        return _mean(all_) + _mean([flat[level] for level in _LEVELS])
+    of_high = {
+        high: _mean([flat[level] for level in _LEVELS if level >= high - _MENDED_WITHIN])
+        for high in _LEVELS
+    }
+    return _mean([each + of_high[high] for high, some in found.items() for each in some])
 
 
 def _sloped(bands: _Bands) -> float:

@@ -69,6 +69,16 @@ def test_what_is_found_is_nearly_always_the_truth(kind: fleets.Kind) -> None:
             Finding.NOT_LATELY,
             0,
         ),
+        # Nearly all of the last third failed, small ones too: an outage took nothing away.
+        (
+            [
+                Cell((), at, band, 5, 5 - 4 * (band > 20) if at < 26 else 1 - (band > 20))
+                for at in range(40)
+                for band in (20, 21)
+            ],
+            Finding.CEILING,
+            0,
+        ),
         # And one brought it.
         (
             [
