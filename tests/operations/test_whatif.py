@@ -27,8 +27,9 @@ from helmdash.queries.whatif.items import (
     UnknownFigure,
     items_of,
 )
+from helmdash.queries.whatif.kept_fits import catalog_of
 from helmdash.queries.whatif.what_ifs import WhatIfView, find_row
-from helmdash.records.models import Budget, Call, WhatIf
+from helmdash.records.models import Budget, Call, PlanCatalog, WhatIf
 from tests.factories import NOW, make_capture, record
 from tests.operations.test_fit_replay import MODEL, fit
 from tests.recording.support import make_ruled_project
@@ -193,6 +194,21 @@ def test_every_figure_leads_to_what_it_counts(
         items_of(row, "fits", model=MODEL, cursor=None, limit=3)
     with pytest.raises(UnknownFigure, match="level:other"):
         items_of(row, "nothing", cursor=None, limit=3)
+
+
+def test_a_catalog_that_a_page_did_not_find_is_found_once_it_is_stored(
+    project: ProjectInfo,
+) -> None:
+    row = fit(project)
+    stored = list(PlanCatalog.objects.all())
+    PlanCatalog.objects.all().delete()
+    on_a_page = catalog_of(row)
+    PlanCatalog.objects.bulk_create(stored)
+
+    found = answered(project)
+
+    assert on_a_page is None
+    assert found.totals.counts["replayed"] == 1
 
 
 def test_a_run_that_breaks_off_goes_on_and_counts_nothing_twice(

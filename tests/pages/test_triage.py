@@ -37,7 +37,7 @@ def test_what_fails_is_resolved_on_the_overview_and_comes_back(
     again = failing(owner)
 
     assert "The provider&#x27;s rate limit was reached" in before
-    assert "/calls/?query=cause%3Arate_limited%20key%3Aopenai%2Fgpt-4o&amp;range=24h" in before
+    assert "/calls/?query=cause%3Arate_limited%20spelt%3Aopenai%2Fgpt-4o&amp;range=24h" in before
     assert "Resolve" in before
     assert "Resolve" not in read
     assert "Resolved: it comes back" in answer.content.decode()

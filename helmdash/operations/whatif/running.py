@@ -54,10 +54,14 @@ def run_all(tell: Tell) -> int:
     How many were ended. tell: hears a sentence and how many steps of how many are done, and may
     raise to end it here."""
     ended = project_id = 0
-    while (row := _next(project_id)) is not None:
-        project_id = row.project_id
-        ended += _run(row, tell)
+    # What a page looked for and did not find may have been stored since.
     forget_catalogs()
+    try:
+        while (row := _next(project_id)) is not None:
+            project_id = row.project_id
+            ended += _run(row, tell)
+    finally:
+        forget_catalogs()
     return ended
 
 
