@@ -26,6 +26,8 @@ wire_api = "responses"
 command = "printf"
 args = ["{key}"]
 END
+# The first turn may begin before the list is there; it is kept for the second.
+codex exec --skip-git-repo-check 'Say hello in one word.' > first.log 2>&1
 codex exec --skip-git-repo-check 'Say hello in one word.'
 """
 
