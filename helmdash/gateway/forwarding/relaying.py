@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from time import perf_counter_ns
 
 from helmdash.gateway.exchange import Exchange
@@ -35,7 +36,7 @@ async def relay(
         await responder.begin_stream(stream.content_type, headers, fail=pipe.fail)
         tally = StreamTally(exchange)
         next_piece = opened.reading()
-        is_last = False
+        is_last = has_begun = False
         while not is_last:
             data = await next_piece()
             is_last = not data
@@ -47,5 +48,9 @@ async def relay(
                 # Before the client sees its last event, not after.
                 recording.settle(exchange)
             await responder.chunk(out, is_last=is_last)
+            if out and not has_begun:
+                # On its way before what else has come is read: a client waits for the first byte.
+                has_begun = True
+                await asyncio.sleep(0)
     finally:
         await opened.close()
