@@ -108,7 +108,7 @@ def _no_answer() -> Outcome:
 def _as_channel(sentence: str) -> str:
     """What the client says of an upstream, said of a channel."""
     words = sentence.replace("Upstream ", "Channel ", 1).replace("The upstream ", "The channel ")
-    return words.replace("No upstream may", "Nothing may")[:_TOLD_CHARS]
+    return words[:_TOLD_CHARS]
 
 
 def _mail(mail: Mail) -> Outcome:

@@ -193,7 +193,7 @@ def test_the_list_says_where_each_key_comes_from(operator: Client) -> None:
         # a query would come before the path
         ({"base_url": "https://a.test/v1?x=1"}, "base_url", "query"),
         # this machine, without the box
-        ({"base_url": "http://127.0.0.1:11434"}, "base_url", "allow private"),
+        ({"base_url": "http://127.0.0.1:11434"}, "base_url", "private addresses are allowed"),
         # the same in disguise
         ({"base_url": "http://0x7f.1"}, "base_url", "usual spelling"),
         # where clouds keep credentials, even with the box

@@ -95,6 +95,6 @@ def test_an_upstream_that_may_not_be_called_says_what_to_tick() -> None:
             result = await probe(client, endpoint(80, allow_private=False))
 
             assert not result.ok
-            assert "has to allow private addresses" in result.message
+            assert "only where private addresses are allowed" in result.message
 
     run(scene())

@@ -1,4 +1,5 @@
-"""Which URLs and addresses an upstream may have: the rules of the egress guard, without I/O.
+"""Which URLs and addresses an upstream, a channel of alerts or an exporter may have: the rules of
+the egress guard, without I/O. Its sentences name none of the three, for each shows them.
 
 Asked twice: of a base URL when it is entered, and of every address right before a connection is
 made to it, because a name may lead anywhere by then. The tables follow the IANA registries of
@@ -69,7 +70,7 @@ _CARRIERS: tuple[tuple[IPv6Network, int], ...] = (
 _TEREDO = IPv6Network("2001::/32")
 
 # What allows them.
-_PRIVATE = "The upstream has to allow private addresses to be there."
+_PRIVATE = "It may be called only where private addresses are allowed."
 
 # --- URLs
 
@@ -166,7 +167,7 @@ def address_problem(address: str, *, allow_private: bool) -> str | None:
         _found(carried, _NEVER_V4, ()) if carried else None
     )
     if never:
-        return f"{address} {never}. No upstream may be there."
+        return f"{address} {never}. Nothing may be sent there."
     if allow_private:
         return None
     why = "is an IPv4 address in disguise" if carried else _found(known, _PRIVATE_V4, _PRIVATE_V6)

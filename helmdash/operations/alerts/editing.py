@@ -317,8 +317,7 @@ def _address_problem(kind: ChannelKind, address: str, *, allow_private: bool) ->
     if len(address) > 1000:
         return "it is longer than 1,000 characters"
     origin, path = split_url(address)
-    problem = url_problem(origin, allow_private=allow_private) or path_problem(path)
-    return problem.replace("The upstream has", "The channel has") if problem else None
+    return url_problem(origin, allow_private=allow_private) or path_problem(path)
 
 
 def _name_problem(names: Collection[str]) -> str:

@@ -108,7 +108,7 @@ def test_public_addresses_may_be_connected_to(address: str) -> None:
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_other_addresses_need_the_permission(address: str) -> None:
-    assert "allow private" in (address_problem(address, allow_private=False) or "")
+    assert "private addresses are allowed" in (address_problem(address, allow_private=False) or "")
     assert address_problem(address, allow_private=True) is None
 
 
@@ -166,6 +166,17 @@ def test_a_mapped_address_is_judged_as_the_one_it_carries(address: ipaddress.IPv
 def _reason(problem: str | None) -> str | None:
     """A problem without the address that it begins with."""
     return problem and problem.partition(" ")[2]
+
+
+@pytest.mark.parametrize("address", [*PRIVATE[:1], "169.254.169.254"])
+def test_who_reads_a_refusal_may_have_a_channel_or_an_exporter(address: str) -> None:
+    """The same rules hold for receivers of alerts and of traces: no sentence names an upstream."""
+    said = [
+        address_problem(address, allow_private=False),
+        url_problem(f"http://{address}/", allow_private=False),
+    ]
+
+    assert all(each and "upstream" not in each.lower() for each in said)
 
 
 @pytest.mark.parametrize(
