@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 
 import pytest
+from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.core.evidence.figures import Figure
 from helmdash.core.evidence.suggested import SuggestionState
 from helmdash.core.text.query_terms import parse_query
+from helmdash.operations.budgets.lines import store_own_row
 from helmdash.operations.budgets.reverting import revert_edits
 from helmdash.operations.evidence import deciding, refreshing
 from helmdash.operations.evidence.deciding import NoSuchSuggestion, SuggestionDecided
+from helmdash.operations.jobs import kinds
+from helmdash.operations.jobs.running import JobThread
 from helmdash.operations.rollups import folding
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
@@ -23,7 +27,8 @@ from helmdash.queries.call_terms import CALL_TERMS
 from helmdash.queries.evidence import suggestions
 from helmdash.queries.evidence.learned import learned_of
 from helmdash.queries.evidence.limits import limits_of_model
-from helmdash.records.models import Budget, Call, LearnedModel, Suggestion
+from helmdash.queries.line_edits import own_row
+from helmdash.records.models import Budget, Call, Job, LearnedModel, Suggestion
 from tests.factories import NOW, make_capture, make_suggestion
 from tests.recording.support import make_ruled_project, record
 
@@ -35,7 +40,7 @@ def project(db: None) -> ProjectInfo:
     return make_ruled_project()
 
 
-def _calls(*, cliff: int | None, n: int = 240) -> list[Capture]:
+def _calls(*, cliff: int | None, n: int = 240, until: datetime = NOW) -> list[Capture]:
     """Calls of twenty days of 4 KB to 400 KB, three bytes a token; above the cliff most are
     empty."""
     random = Random(7)
@@ -50,7 +55,7 @@ def _calls(*, cliff: int | None, n: int = 240) -> list[Capture]:
                 usage={"prompt_tokens": tokens, "completion_tokens": 50 * is_clean},
                 sent=SentSizes(bytes=3 * tokens),
                 content="done" if is_clean else "",
-                started_at=NOW - timedelta(hours=2 * number + 1),
+                started_at=until - timedelta(hours=2 * number + 1),
             )
         )
     return found
@@ -231,6 +236,37 @@ def test_only_models_with_something_new_are_learned_anew(project: ProjectInfo) -
     assert learned_at(5) == {_MODEL}
     assert learned_at(23) == set()
     assert learned_at(29) == {_MODEL, other}
+
+
+def test_an_edit_by_hand_brings_the_next_look_of_the_job(project: ProjectInfo) -> None:
+    """Not the next call: where the suggested value is entered by hand nothing is left to suggest.
+    Who cancels that look has the rest of it at the job's usual time."""
+    record(project, *_calls(cliff=24_576, until=timezone.now()))
+    folding.fold_all()
+    thread = JobThread(kinds.LONG[-1:], holder="one")
+    Job.objects.create(name="suggestions", due_at=NOW)
+    thread.look_once()
+    found = Suggestion.objects.get(figure="input_tokens")
+    assert found.state == SuggestionState.OPEN.value
+
+    store_own_row(
+        actor=SHELL,
+        project_id=project.id,
+        row=own_row(project_id=project.id, model=_MODEL),
+        changes=found.changes,
+    )
+    Job.objects.update(outcome="cancelled")
+    thread.look_once()
+    found.refresh_from_db()
+    assert found.state == SuggestionState.OPEN.value
+    Job.objects.update(outcome="done")
+    thread.look_once()
+    found.refresh_from_db()
+
+    assert found.state == SuggestionState.GONE.value
+    turns = Job.objects.get().turns
+    thread.look_once()
+    assert Job.objects.get().turns == turns == 2
 
 
 def test_each_number_of_a_sentence_leads_to_as_many_calls(project: ProjectInfo) -> None:

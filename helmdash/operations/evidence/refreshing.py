@@ -13,6 +13,8 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
 
+from django.db.models import Count, Max
+
 from helmdash.answers import to_json
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.evidence.figures import Figure
@@ -34,7 +36,7 @@ from helmdash.queries.evidence.learned import (
     learned_of,
     models_to_learn,
 )
-from helmdash.records.models import LearnedModel, RollupState, Suggestion
+from helmdash.records.models import Budget, BudgetAlias, LearnedModel, RollupState, Suggestion
 
 # Of one upstream alone: what a server or its operator decides. All else is the model's.
 _OF_UPSTREAMS: Final = frozenset({Figure.INPUT_TOKENS, Figure.CONTEXT_LENGTH})
@@ -52,6 +54,16 @@ def projects_with_news(after: int) -> tuple[tuple[int, int], ...]:
     return tuple(
         (project_id, folded) for project_id, folded in rows.values_list("pk", "folded_to") if folded
     )
+
+
+def newest_edits() -> str:
+    """Another text whenever a budget or an alias of a model was edited, by whomever."""
+    # Counted as well: of two edits whose transactions overlap, the older may be seen last.
+    told = [
+        row.history.aggregate(newest=Max("history_id"), rows=Count("history_id"))
+        for row in (Budget, BudgetAlias)
+    ]
+    return "-".join(str(each[name] or 0) for each in told for name in ("newest", "rows"))
 
 
 def refresh(*, project_id: int, now: datetime, go_on: Callable[[], None] = lambda: None) -> int:

@@ -27,12 +27,14 @@ from helmdash.operations.rollups import folding, rebuilding
 from helmdash.operations.rollups.rebuilding import Rebuilt
 from helmdash.operations.whatif import running as whatif
 from helmdash.queries.access import ProjectInfo, projects
+from helmdash.records.models import Job
 
 # After an upgrade, each time that a process looks for jobs: a tenth of a thread's time, so that
 # the gateway beside it hardly waits.
 _COUNT_SECONDS = 0.2
 # The job that fills the demo project; who may manage the demo may start and cancel it.
 DEMO = "demo"
+_SUGGESTIONS = "suggestions"
 # A new database grows fast: the wait doubles from the first to the last.
 _FIRST_STATISTICS, _LAST_STATISTICS = timedelta(seconds=30), timedelta(hours=1)
 # Where that looks at every month of calls, of which one has changed.
@@ -165,16 +167,29 @@ def _rebuild(
 
 
 def _suggest(run: Run) -> Done:
-    """Projects with calls that were added since the last run; its cursor tells the newest fold."""
+    """Projects with calls that were added since the last run, or all where budgets were edited; its
+    cursor tells the newest fold, and the newest edits."""
     began = time.monotonic()
-    reached = int(run.cursor or 0)
+    folded_to, _, known = run.cursor.partition(" ")
+    reached, edits = int(folded_to or 0), refreshing.newest_edits()
     found = 0
-    for project_id, folded in refreshing.projects_with_news(reached):
-        found += refreshing.refresh(project_id=project_id, now=run.now, go_on=run.go_on)
-        reached = folded
+    slugs = {each.id: each.slug for each in projects()}
+    for project_id, folded in refreshing.projects_with_news(reached if edits == known else 0):
+        go_on = partial(run.tell, Progress(step=slugs.get(project_id, "")))
+        found += refreshing.refresh(project_id=project_id, now=run.now, go_on=go_on)
+        reached = max(reached, folded)
     # A sixtieth of a thread's time at most.
     wait = max(_LEAST_SUGGESTIONS, timedelta(seconds=60 * (time.monotonic() - began)))
-    return Done(told=f"{found} suggestions", due_at=run.now + wait, cursor=str(reached))
+    return Done(told=f"{found} suggestions", due_at=run.now + wait, cursor=f"{reached} {edits}")
+
+
+def _is_edited(now: datetime) -> bool:
+    """Budgets were edited since the last run, so that suggestions may be of yesterday's. Not where
+    somebody ended that run: the next one comes at its time."""
+    row = Job.objects.filter(name=_SUGGESTIONS).values_list("cursor", "outcome").first()
+    if row is None or row[1] == "cancelled":
+        return False
+    return row[0].partition(" ")[2] != refreshing.newest_edits()
 
 
 def _run_what_ifs(run: Run) -> Done:
@@ -280,10 +295,11 @@ _REBUILD = JobKind(
     first_due=lambda now: None,
 )
 _SUGGEST = JobKind(
-    name="suggestions",
+    name=_SUGGESTIONS,
     words="Look for budgets that recorded calls suggest to edit",
     run=_suggest,
     first_due=lambda now: now + _LEAST_SUGGESTIONS,
+    is_wanted=_is_edited,
 )
 _WEEKLY = JobKind(
     name="weekly-report",
