@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Playwright, Response, sync_playwright
+
+from tests.support.accessibility import faults_of
 
 _ARGUMENTS = [
     # Quiet: no updates, no sync, no look-ups of hosts that are not this machine.
@@ -29,7 +30,6 @@ _ARGUMENTS = [
     "--disable-dev-shm-usage",
     "--disable-gpu",
 ]
-_AXE = Axe().axe_script
 # Violations of a report-only policy do not reach the console as errors.
 _REPORT_VIOLATIONS = """
 document.addEventListener('securitypolicyviolation', event => console.error(
@@ -88,21 +88,7 @@ class BrowserPage:
         colours_alone: by the rules about colours; for the second scheme of a page that has passed
         the others, since its style sheets name a scheme in no place but colours.
         """
-        options: dict[str, Any] = {"resultTypes": ["violations"]}
-        if colours_alone:
-            options["runOnly"] = {"type": "tag", "values": ["cat.color"]}
-            # Level AAA; off unless it is asked for, which the tag does.
-            options["rules"] = {"color-contrast-enhanced": {"enabled": False}}
-        if not self.page.evaluate("'axe' in window"):
-            self.page.evaluate(_AXE)
-        found = self.page.evaluate(
-            "options => axe.run(options).then(found => found.violations)", options
-        )
-        return [
-            f"{rule['id']} ({rule['impact']}): {rule['help']}: {' '.join(map(str, node['target']))}"
-            for rule in found
-            for node in rule["nodes"]
-        ]
+        return faults_of(self.page, colours_alone=colours_alone)
 
     def _note_console(self, kind: str, text: str) -> None:
         if kind == "error":

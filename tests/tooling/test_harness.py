@@ -225,6 +225,43 @@ def test_a_page_reports_errors_and_requests_to_other_hosts(browser_page: Browser
     assert any(line.startswith("image-alt") for line in browser_page.accessibility())
 
 
+_CONTENT = "<html lang=en><title>t</title><main><h1>t</h1>{}</main>"
+# A look that is well: what comes after it is told by what differs.
+_WELL = "<p style='color: #333'>well</p>"
+_PLACED = "position: absolute; top: 0; left: 0; width: 9em; height: 2em; margin: 0"
+_MOVED = "position: relative; top: -3em; margin: 0"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    "faulty",
+    [
+        "<p style='color: #bbb'>pale</p>",
+        "<div style='background: #222'><p style='color: #333'>on dark</p></div>",
+        "<div style='opacity: .4'><p style='color: #333'>faded</p></div>",
+        "<p style='color: #333; background: rgba(0, 0, 0, .7)'>half seen through</p>",
+        "<div style='background: linear-gradient(red, red)'><p style='color: #bbb'>x y</p></div>",
+        f"<hr style='{_PLACED}; background: #222'><p style='{_PLACED}; color: #333'>above</p>",
+        f"<hr style='background: #222; height: 4em'><p style='{_MOVED}; color: #333'>above</p>",
+        "<style>@media (prefers-color-scheme: dark) {html {background: #222}}</style>",
+    ],
+)  # fmt: skip
+def test_a_pale_text_is_found_however_often_the_like_of_it_was_well(
+    new_page: Callable[..., BrowserPage], faulty: str
+) -> None:
+    page = new_page(color_scheme="light")
+    for _ in range(2):
+        page.set_content(_CONTENT.format(_WELL))
+        assert page.accessibility() == []
+        page.set_content(_CONTENT.format(_WELL + faulty))
+        page.emulate_media(color_scheme="dark" if "dark)" in faulty else "light")
+
+        found = page.accessibility(colours_alone=True)
+
+        assert [line.split()[0] for line in found] == ["color-contrast"], found
+        page.emulate_media(color_scheme="light")
+
+
 @pytest.mark.browser
 def test_a_page_can_be_dark_and_narrow(new_page: Callable[..., BrowserPage]) -> None:
     page = new_page(viewport={"width": 390, "height": 800}, color_scheme="dark")
