@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from smtplib import (
@@ -92,6 +93,11 @@ def test_a_week_is_mailed_once_to_each_who_may_still_read_it(project: ProjectInf
         assert "somebody's" not in text
         assert not {"\u202e", "\x07"} & set(text)
         assert "https://helm.example/weekly/?project=default" in text
+    # Each number leads to what it counts, from wherever the mail is read.
+    link = "https://helm.example/calls/?project=default&query=outcome%3Aclean&range=2026-06-01T"
+    (number,) = re.findall(r"% clean \[(\d+)\]", str(message.body))
+    assert f"[{number}] {link}" in message.body
+    assert f'<a href="{link.replace("&", "&amp;")}' in html
     assert "acme/<b>tiny" in message.body
     assert "acme/&lt;b&gt;tiny" in html
     # The next week's is another one, and has another id.

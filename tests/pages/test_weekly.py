@@ -12,6 +12,14 @@ from django.utils import timezone
 from helmdash.queries.access import ProjectInfo
 from tests.factories import make_capture, make_suggestion, record
 
+_LINK = re.compile(r"(?<!\\)\[((?:[^\]\\]|\\.)*)\]\(([^)]*)\)")
+
+
+def _listed(owner: Client, address: str) -> int:
+    """How many calls the list at an address shows."""
+    shown = owner.get(address, follow=True).content.decode()
+    return len(set(re.findall(r"/calls/(good|bad|before|today)/", shown)))
+
 
 def test_a_week_is_told_as_a_page_and_as_markdown(owner: Client, project: ProjectInfo) -> None:
     last_week = timezone.now() - timedelta(days=2)
@@ -49,13 +57,18 @@ def test_a_week_is_told_as_a_page_and_as_markdown(owner: Client, project: Projec
     assert ">2</a>" in shown
     assert file.headers["Content-Type"] == "text/markdown; charset=utf-8"
     told = file.getvalue().decode()
-    assert "- 2 calls, 50 % clean, 20,000 prompt tokens; the week before: 1 calls, 100 %" in told
+    said = _LINK.sub(r"\1", told)
+    assert "- 2 calls, 50 % clean, 20,000 prompt tokens; the week before: 1 calls, 100 %" in said
     # Names are nobody's markup.
-    assert "acme/\\*tiny\\*: rate_limited, 1 calls (0 the week before)" in told
-    assert "- dismissed: openai/gpt-4o: input 100,000 → 24,575 (\\[a test\\])" in told
-    assert "- openai/gpt-4o: input 100,000 → 24,575. 96% of 83 answers" in told
+    assert "acme/\\*tiny\\*: rate\\_limited, 1 calls (0 the week before)" in said
+    assert "- dismissed: openai/gpt-4o: input 100,000 → 24,575 (\\[a test\\])" in said
+    assert "- openai/gpt-4o: input 100,000 → 24,575. 96% of 83 answers" in said
+    # Whoever pastes it somewhere else has to find back: as far as it has calls, all of them.
+    counts = {text: _listed(owner, path) for text, path in _LINK.findall(told) if "calls/" in path}
+    assert all(path.startswith("http://testserver/") for _, path in _LINK.findall(told))
+    assert (counts["2 calls"], counts["50 % clean"], counts["1 calls"]) == (2, 1, 1)
     # Without a day it goes on to this moment; the days to come are nobody's to ask for.
-    assert "- 3 calls, " in owner.get("/weekly/report.md").getvalue().decode()
+    assert "- [3 calls](" in owner.get("/weekly/report.md").getvalue().decode()
     tomorrow = (timezone.now() + timedelta(days=1)).date()
     for bad in (tomorrow.isoformat(), "0001-01-01", "last", "2026-02-30"):
         assert owner.get("/weekly/", {"to": bad}).status_code == 404

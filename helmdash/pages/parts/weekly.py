@@ -1,11 +1,19 @@
-"""The weekly report as Markdown, for a wiki, a chat or a mail."""
+"""The weekly report in lines, for a wiki, a chat or a mail: pieces of text, of which those that
+count something lead to it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from helmdash.core.text.time_ranges import TimeRange
 from helmdash.pages.parts import words
 from helmdash.pages.parts.net_value import kind_words, signed_dollars
 from helmdash.pages.parts.suggestions import shown
-from helmdash.queries.evidence.shortened import NetSums
+from helmdash.queries.evidence.shortened import NetPart, NetSums
 from helmdash.queries.evidence.suggestions import SuggestionView
 from helmdash.queries.weekly import Traffic, WeeklyReport
 
@@ -13,103 +21,190 @@ from helmdash.queries.weekly import Traffic, WeeklyReport
 _SPECIAL = str.maketrans({each: f"\\{each}" for each in "\\`*_[]<>#|"} | {"\n": " ", "\r": " "})
 
 
-def markdown(report: WeeklyReport, *, project: str) -> str:
-    """The whole report; ends in a line break."""
+class Piece(NamedTuple):
+    """A part of a line. path: of the page that lists what it counts, with its project; "" where it
+    counts nothing."""
+
+    text: str
+    path: str = ""
+
+
+Line = list[Piece]
+Parts = Sequence[tuple[str, Sequence[Line]]]
+
+
+def markdown(parts: Parts, report: WeeklyReport, *, project: str, base: str) -> str:
+    """The whole report; ends in a line break. base: the address of this server, which paths are put
+    behind."""
     lines = [f"# {_plain(project)}: {report.since:%Y-%m-%d} to {report.last_day} (UTC)", ""]
-    for heading, found in parts(report):
-        lines += [f"## {heading}", "", *(f"- {line}" for line in found), ""]
+    for heading, found in parts:
+        lines += [f"## {heading}", "", *(f"- {_marked(line, base)}" for line in found), ""]
     return "\n".join(lines)
 
 
-def parts(report: WeeklyReport) -> tuple[tuple[str, list[str]], ...]:
-    """Its headings, each with its lines, in which names are escaped for Markdown."""
-    return (
-        ("Calls", [_traffic(report)]),
-        ("What failed", _failed(report)),
-        ("What changed", _changed(report)),
-        ("What was saved", _saved(report)),
-        ("Suggestions that wait", _waiting(report)),
+def _marked(line: Line, base: str) -> str:
+    return "".join(
+        f"[{_plain(piece.text)}]({base}{piece.path})" if piece.path else _plain(piece.text)
+        for piece in line
     )
-
-
-def _traffic(report: WeeklyReport) -> str:
-    if report.now is None:
-        return "Not counted yet: the calls of before an upgrade are still added up."
-    before = f"; the week before: {_told(report.before)}" if report.before is not None else ""
-    return f"{_told(report.now)}{before}."
-
-
-def _told(traffic: Traffic) -> str:
-    counted = traffic.calls
-    if not counted.calls:
-        return "no calls"
-    share = words.rounded(counted.clean / counted.calls)
-    return f"{counted.calls:,} calls, {share} clean, {traffic.prompt_tokens:,} prompt tokens"
-
-
-def _failed(report: WeeklyReport) -> list[str]:
-    found = []
-    for group in report.failing:
-        before = "" if group.before is None else f" ({group.before:,} the week before)"
-        found.append(
-            f"{_plain(group.model_key)}: {group.cause.value}, {group.calls:,} calls{before}"
-        )
-    if report.more:
-        found.append(f"{report.more} smaller groups more")
-    return found or ["Nothing."]
-
-
-def _changed(report: WeeklyReport) -> list[str]:
-    found = [f"{mark.at:%Y-%m-%d}: {_plain(mark.text)}" for mark in report.edits]
-    if report.clears:
-        found.append(f"{report.clears:,} clears of full conversations")
-    if report.compactions:
-        found.append(f"{report.compactions:,} compactions by clients")
-    found += [f"{each.state.value}: {_suggested(each)}{_effect(each)}" for each in report.decided]
-    return found or ["No budget was edited."]
-
-
-def _effect(each: SuggestionView) -> str:
-    effect = each.effect
-    if effect is None or not effect.after.calls:
-        return f" ({_plain(each.reason)})" if each.reason else ""
-    return f"; since: {words.rounded(effect.after.clean / effect.after.calls)} of answers clean"
-
-
-def _saved(report: WeeklyReport) -> list[str]:
-    if report.saved is None:
-        return ["Not counted yet."]
-    found = [f"{report.saved.saved_bytes:,} bytes of catalogs, by {report.saved.trims:,} Trims"]
-    if report.now is not None and report.now.cached_tokens:
-        found.append(f"{report.now.cached_tokens:,} prompt tokens read from providers' caches")
-    return found + [_net(sums) for sums in report.net.kinds]
-
-
-def _net(sums: NetSums) -> str:
-    """What the shortened prompts of one kind came to, with what is not known."""
-    tokens, usd = sums.net_tokens, sums.net_usd
-    said = "unknown" if tokens.sum is None else f"{words.signed(tokens.sum)} tokens"
-    if usd.sum is not None:
-        said += f", {signed_dollars(usd.sum)} USD"
-    if tokens.sum is not None and tokens.unknown:
-        said += f"; {tokens.unknown:,} of them unknown"
-    return f"Net value of {sums.count:,} × {kind_words(sums.name)}: {said}"
-
-
-def _waiting(report: WeeklyReport) -> list[str]:
-    found = [f"{_suggested(each)}. {_plain(each.why)}" for each in report.waiting]
-    if report.more_waiting:
-        found.append(f"{report.more_waiting} more")
-    return found or ["None."]
-
-
-def _suggested(each: SuggestionView) -> str:
-    changes = ", ".join(
-        f"{change.name.lower()} {change.today} → {change.suggested}"
-        for change in shown(each).changes
-    )
-    return f"{_plain(each.model)}: {changes}"
 
 
 def _plain(text: str) -> str:
     return text.translate(_SPECIAL)
+
+
+def parts(report: WeeklyReport, *, slug: str) -> Parts:
+    """Its headings, each with its lines. slug: of the project, which links lead to."""
+    told = _Told(report, slug)
+    return (
+        ("Calls", [told.traffic()]),
+        ("What failed", told.failed()),
+        ("What changed", told.changed()),
+        ("What was saved", told.saved()),
+        ("Suggestions that wait", told.waiting()),
+    )
+
+
+class _Told:
+    """The lines of one report."""
+
+    def __init__(self, report: WeeklyReport, slug: str) -> None:
+        self._report = report
+        self._slug = slug
+        self._week = TimeRange(since=report.since, until=report.until).exact
+        before = report.since - (report.until - report.since)
+        self._before = TimeRange(since=before, until=report.since).exact
+
+    def traffic(self) -> Line:
+        report = self._report
+        if report.now is None:
+            return [Piece("Not counted yet: the calls of before an upgrade are still added up.")]
+        line = self._counted(report.now, self._week)
+        if report.before is not None:
+            line += [Piece("; the week before: "), *self._counted(report.before, self._before)]
+        return [*line, Piece(".")]
+
+    def _counted(self, traffic: Traffic, span: str) -> Line:
+        counted = traffic.calls
+        if not counted.calls:
+            return [Piece("no calls")]
+        share = words.rounded(counted.clean / counted.calls)
+        return [
+            Piece(f"{counted.calls:,} calls", self._calls(span)),
+            Piece(", "),
+            Piece(f"{share} clean", self._calls(span, query="outcome:clean")),
+            Piece(", "),
+            Piece(f"{traffic.prompt_tokens:,} prompt tokens", self._calls(span, query="has:usage")),
+        ]
+
+    def failed(self) -> list[Line]:
+        found = []
+        for group in self._report.failing:
+            line = [
+                Piece(f"{group.model_key}: {group.cause.value}, "),
+                Piece(f"{group.calls:,} calls", self._calls(self._week, query=group.query)),
+            ]
+            if group.before is not None:
+                path = self._calls(self._before, query=group.query) if group.before else ""
+                line += [Piece(" ("), Piece(f"{group.before:,}", path), Piece(" the week before)")]
+            found.append(line)
+        if self._report.more:
+            path = self._calls(self._week, cause="any")
+            found.append([Piece(f"{self._report.more} smaller groups more", path)])
+        return found or [[Piece("Nothing.")]]
+
+    def changed(self) -> list[Line]:
+        report = self._report
+        found = []
+        for mark in report.edits:
+            given = {"model": mark.subject} if mark.subject else {}
+            found.append(
+                [Piece(f"{mark.at:%Y-%m-%d}: "), Piece(mark.text, self._to("budgets", **given))]
+            )
+        for count, said, kind in (
+            (report.clears, "clears of full conversations", "clear"),
+            (report.compactions, "compactions by clients", "compaction"),
+        ):
+            if count:
+                path = self._to("net-value", kind=kind, range=self._week)
+                found.append([Piece(f"{count:,} {said}", path)])
+        for each in report.decided:
+            found.append(
+                [Piece(f"{each.state.value}: "), *self._suggested(each), *self._effect(each)]
+            )
+        return found or [[Piece("No budget was edited.")]]
+
+    def _effect(self, each: SuggestionView) -> Line:
+        effect = each.effect
+        if effect is None or not effect.after.calls:
+            return [Piece(f" ({each.reason})")] if each.reason else []
+        share = words.rounded(effect.after.clean / effect.after.calls)
+        return [
+            Piece(f"; since: {share} of "),
+            Piece(f"{effect.after.calls:,} answers", self._own(shown(each).after)),
+            Piece(" clean"),
+        ]
+
+    def saved(self) -> list[Line]:
+        report = self._report
+        if report.saved is None:
+            return [[Piece("Not counted yet.")]]
+        path = self._to("trims", outcome="cut", range=self._week) if report.saved.trims else ""
+        found = [
+            [
+                Piece(f"{report.saved.saved_bytes:,} bytes", path),
+                Piece(" of catalogs, by "),
+                Piece(f"{report.saved.trims:,} Trims", path),
+            ]
+        ]
+        if report.now is not None and report.now.cached_tokens:
+            path = self._calls(self._week, query="has:cached")
+            said = f"{report.now.cached_tokens:,} prompt tokens"
+            found.append([Piece(said, path), Piece(" read from providers' caches")])
+        return found + [self._net(sums) for sums in report.net.kinds]
+
+    def _net(self, sums: NetSums) -> Line:
+        """What the shortened prompts of one kind came to, with what is not known."""
+        given = {"kind": sums.name, "range": self._week}
+        path = self._to("net-value", **given)
+        tokens, usd = sums.net_tokens, sums.net_usd
+        said = "unknown" if tokens.sum is None else f"{words.signed(tokens.sum)} tokens"
+        if usd.sum is not None:
+            said += f", {signed_dollars(usd.sum)} USD"
+        line = [
+            Piece("Net value of "),
+            Piece(f"{sums.count:,}", path),
+            Piece(f" × {kind_words(sums.name)}: "),
+            Piece(said, path),
+        ]
+        if tokens.sum is not None and tokens.unknown:
+            unknown = self._to("net-value", **given, part=NetPart.NET_UNKNOWN.value)
+            line += [Piece("; "), Piece(f"{tokens.unknown:,}", unknown), Piece(" of them unknown")]
+        return line
+
+    def waiting(self) -> list[Line]:
+        found = []
+        for each in self._report.waiting:
+            why = [Piece(text, self._own(calls)) for text, calls in shown(each).why]
+            found.append([*self._suggested(each), Piece(". "), *why])
+        if self._report.more_waiting:
+            found.append([Piece(f"{self._report.more_waiting} more", self._to("budgets"))])
+        return found or [[Piece("None.")]]
+
+    def _suggested(self, each: SuggestionView) -> Line:
+        """The calls that an edit was learned from are what its numbers lead to."""
+        told = shown(each)
+        changes = ", ".join(
+            f"{change.name.lower()} {change.today} → {change.suggested}" for change in told.changes
+        )
+        return [Piece(f"{each.model}: "), Piece(changes, self._own(told.calls))]
+
+    def _calls(self, span: str, **given: str) -> str:
+        return self._to("calls", **given, range=span)
+
+    def _to(self, page: str, **given: str) -> str:
+        return f"{reverse(page)}?{urlencode({'project': self._slug, **given})}"
+
+    def _own(self, path: str) -> str:
+        """A page's own link, with the project besides."""
+        return f"{path}&{urlencode({'project': self._slug})}" if path else ""

@@ -12,11 +12,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
+from helmdash import conf
 from helmdash.operations import weekly_mail
 from helmdash.pages import scope
 from helmdash.pages.guards import post_only
 from helmdash.pages.parts.suggestions import shown
-from helmdash.pages.parts.weekly import markdown
+from helmdash.pages.parts.weekly import markdown, parts
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries.weekly import weekly_report
 
@@ -111,9 +112,10 @@ def weekly_file(request: PageRequest) -> HttpResponse:
     project = scope.current_project(request)
     last = _last_day(request, timezone.now().astimezone(UTC).date())
     report = weekly_report(project_id=project.id, until=_end_of(last))
-    response = HttpResponse(
-        markdown(report, project=project.name), content_type="text/markdown; charset=utf-8"
-    )
+    # Where nobody said how people reach this server, as whoever asks has reached it.
+    base = conf.env().public_url.rstrip("/") or request.build_absolute_uri("/").rstrip("/")
+    told = markdown(parts(report, slug=project.slug), report, project=project.name, base=base)
+    response = HttpResponse(told, content_type="text/markdown; charset=utf-8")
     name = f"{project.slug}-{report.since:%Y-%m-%d}.md"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["Cache-Control"] = "no-store"
