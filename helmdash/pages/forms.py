@@ -116,7 +116,7 @@ class SuggestionForm(SaidForm):
     percent, and what ends it."""
 
     do = forms.ChoiceField(
-        choices=[("accept", "accept"), ("dismiss", "dismiss"), ("trial", "trial")]
+        choices=[(each, each) for each in ("accept", "dismiss", "trial", "revert")]
     )
     reason = forms.CharField(required=False, max_length=500)
     share = forms.IntegerField(required=False, min_value=1, max_value=90, label="share in percent")

@@ -31,6 +31,15 @@ _WHOLE_ID = "Only plans with exactly this id: a part of it finds nothing"
 CALL_VARIANTS = (*PromptVariant, NO_VARIANT)
 
 
+def _trial_field() -> forms.RegexField:
+    return forms.RegexField(
+        TRIAL_PATTERN,
+        required=False,
+        label="Trial",
+        error_messages={"invalid": "Write a trial's number, such as 12 or 12:suggested."},
+    )
+
+
 class QueryField(forms.CharField):
     """The bar of a list: a query of its fields (core.text.query_terms)."""
 
@@ -186,6 +195,8 @@ class ConversationFilterForm(ListForm):
         ],
         error_messages={"invalid_choice": "%(value)s is not one of: 1, 2, 10"},
     )
+    # Trials of suggestions lead here by the conversations of each arm.
+    trial = _trial_field()
     # As addresses said it before there were other orders.
     order = one_of(("newest",), blank="needs attention first")
 
@@ -243,12 +254,7 @@ class CallFilterForm(ListForm):
         required=False, min_value=0, max_value=2**62, label="Prompt tokens over"
     )
     # They lead here, too, by the calls of each arm.
-    trial = forms.RegexField(
-        TRIAL_PATTERN,
-        required=False,
-        label="Trial",
-        error_messages={"invalid": "Write a trial's number, such as 12 or 12:suggested."},
-    )
+    trial = _trial_field()
     # Reports name any, and the models page leads here by each.
     variant = forms.CharField(required=False, max_length=32, label="Prompt variant")
 

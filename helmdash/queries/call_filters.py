@@ -18,9 +18,10 @@ from helmdash.core.text.query_terms import Term
 from helmdash.queries.call_terms import ANY_CAUSE, CALL_TERMS
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.reach import MOST_TRIED, Reach, reach_of
+from helmdash.queries.trial_calls import calls_of_trial
 from helmdash.records.call_names import Place, calls_at, find_beginning
 from helmdash.records.conversation_names import named
-from helmdash.records.models import Call, Conversation, TrialCall
+from helmdash.records.models import Call, Conversation
 from helmdash.records.querysets import calls_of, starts_with
 
 # A search by a beginning that fits more conversations looks at the newest of them.
@@ -127,7 +128,7 @@ def found_by_index(project_id: int, filters: CallFilters) -> QuerySet[Call]:
         found = named(project_id, filters.conversation)
         rows = rows.none() if found is None else rows & calls_of(found)
     if filters.trial is not None:
-        rows = rows.filter(id__in=_calls_of_trial(project_id, filters.trial))
+        rows = rows.filter(id__in=calls_of_trial(project_id, filters.trial))
     if filters.since is not None:
         rows = rows.filter(started_at__gte=filters.since)
     if filters.until is not None:
@@ -140,12 +141,6 @@ def _fitting(rows: QuerySet[Call], project_id: int, filters: CallFilters) -> Que
     tried = CALL_TERMS.tried(filters.terms)
     rows = _of_kind(rows, filters)
     return rows.filter(CALL_TERMS.conditions(project_id, tried)) if tried else rows
-
-
-def _calls_of_trial(project_id: int, trial: str) -> QuerySet[TrialCall, int]:
-    number, _, arm = trial.partition(":")
-    found = TrialCall.objects.filter(project_id=project_id, trial_id=int(number))
-    return (found.filter(arm=arm) if arm else found).values_list("call_number", flat=True)
 
 
 # Words that stand for more than one value.

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
+from helmdash.core.access.permissions import SHELL
+from helmdash.operations.budgets.lines import store_own_row
 from helmdash.operations.evidence import trialling
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
+from helmdash.queries.line_edits import own_row
 from helmdash.records.models import Suggestion
 from tests.factories import NOW, make_capture, make_suggestion, record
 
@@ -49,9 +53,45 @@ def test_a_suggestion_is_shown_with_its_calls_and_accepted(
     assert one.decided_at is not None
     Suggestion.objects.filter(pk=one.pk).update(effect={**one.effect, **effect})
     record(make_capture(id="after", started_at=one.decided_at + timedelta(minutes=15)))
-    (since,) = re.findall(r'href="([^"]+)">1 calls</a> clean since', _text(owner))
-    assert "/calls/after/" in _text(owner, since.replace("&amp;", "&"))
-    assert "/calls/small/" not in _text(owner, since.replace("&amp;", "&"))
+    told = re.findall(r'href="([^"]+)">100 %</a> of <a href="([^"]+)">1 calls</a>', _text(owner))
+    for since in told[0]:
+        assert "/calls/after/" in _text(owner, unescape(since))
+        assert "/calls/small/" not in _text(owner, unescape(since))
+    assert "outcome%3Aclean" in told[0][0]
+
+
+def test_one_click_takes_an_accepted_edit_back(owner: Client, project: ProjectInfo) -> None:
+    one = make_suggestion(project=project)
+    address = f"/budgets/suggestions/{one.pk}/"
+    before = budgets.table(project_id=project.id).lookup("openai/gpt-4o")
+    owner.post(address, {"do": "revert"})
+    assert "has no edit to take back" in _text(owner)
+    owner.post(address, {"do": "accept"})
+    assert 'value="revert"' in _text(owner)
+
+    owner.post(address, {"do": "revert"})
+
+    assert budgets.table(project_id=project.id).lookup("openai/gpt-4o") == before
+    one.refresh_from_db()
+    assert (one.state, one.reason) == ("dismissed", "the edit was reverted")
+    shown = _text(owner)
+    assert "Reverted: the budget of openai/gpt-4o" in shown
+    assert 'value="revert"' not in shown
+
+
+def test_what_was_edited_again_since_is_not_taken_back(owner: Client, project: ProjectInfo) -> None:
+    one = make_suggestion(project=project)
+    address = f"/budgets/suggestions/{one.pk}/"
+    owner.post(address, {"do": "accept"})
+    row = own_row(project_id=project.id, model="openai/gpt-4o")
+    store_own_row(actor=SHELL, project_id=project.id, row=row, changes={"input_tokens": 30_000})
+
+    owner.post(address, {"do": "revert"})
+
+    assert "cannot be edited so" in _text(owner)
+    assert budgets.table(project_id=project.id).lookup("openai/gpt-4o").input_tokens == 30_000
+    one.refresh_from_db()
+    assert one.state == "accepted"
 
 
 def test_a_dismissal_takes_a_reason(owner: Client, project: ProjectInfo) -> None:
@@ -120,6 +160,11 @@ def test_a_suggestion_is_tried_and_its_arms_are_shown_with_their_calls(
     shown = " ".join(_text(owner).split())
     assert "50% of the conversations" in shown
     assert "95 % interval" in shown
+    talks = dict(re.findall(r'href="(/conversations/\?trial=[^"]+)">(\d+)<', shown))
+    assert sum(map(int, talks.values())) == 40
+    for address, count in talks.items():
+        names = re.findall(r'href="/conversations/(talk-\d+)/', _text(owner, address))
+        assert len(set(names)) == int(count)
     listed = dict(re.findall(r'href="(/calls/\?trial=[^"]+)">(\d+)<', shown))
     assert sum(map(int, listed.values())) == 40
     for address, count in listed.items():

@@ -7,20 +7,25 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
+from django.db.models import Max
+
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.evidence.suggested import UNDECIDED, SuggestionState, before_edit
 from helmdash.core.evidence.trialling import TrialState
 from helmdash.operations.budgets.lines import store_own_row
+from helmdash.operations.budgets.reverting import revert_edits
 from helmdash.operations.database.transactions import write
 from helmdash.operations.evidence.refreshing import clean_and_all
 from helmdash.queries.evidence import trials
 from helmdash.queries.evidence.suggestions import SuggestionView, view_of
 from helmdash.queries.line_edits import own_row
 from helmdash.records import audit
-from helmdash.records.models import Suggestion
+from helmdash.records.models import Budget, Suggestion
 
 # As much as a budget's evidence may be (core.budgets.budgets).
 _EVIDENCE_CHARS: Final = 20_000
+# Of one whose edit was taken back.
+_REVERTED: Final = "the edit was reverted"
 # By the number of a trial, what its row keeps as the result.
 _Counted = Mapping[int, dict[str, object]]
 
@@ -42,6 +47,29 @@ def accept(*, actor: Actor, project_id: int, suggestion_id: int, now: datetime) 
     require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
     counted = _count_trials(project_id, suggestion_id)
     return write(partial(_accept, actor, project_id, suggestion_id, counted, now))
+
+
+def revert(*, actor: Actor, project_id: int, suggestion_id: int, now: datetime) -> SuggestionView:
+    """Take back the edit that an accepted suggestion made; it is dismissed then, and keeps what the
+    edit had come to.
+
+    Raises Forbidden, NoSuchSuggestion, SuggestionDecided where there is no edit to take back, and
+    what `revert_edits` does, where somebody edited the same columns again.
+    """
+    require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
+
+    def work() -> SuggestionView:
+        row = _locked(project_id, suggestion_id)
+        edit = row.effect.get("edit") if row.effect else None
+        if row.state != SuggestionState.ACCEPTED.value or edit is None:
+            raise SuggestionDecided(
+                f"This suggestion is {row.state}, and has no edit to take back. See the history of "
+                "its budget."
+            )
+        revert_edits(actor=actor, project_id=project_id, numbers=[edit])
+        return _decide(row, actor, SuggestionState.DISMISSED, {}, now, reason=_REVERTED)
+
+    return write(work)
 
 
 def dismiss(
@@ -80,21 +108,27 @@ def _accept(
     )
     since, until = before_edit(now)
     before = clean_and_all(project_id=project_id, model_key=row.model_key, since=since, until=until)
-    row.effect = {"budget_id": edited.id, "before": before}
+    edit = Budget.history.filter(id=edited.id).aggregate(newest=Max("history_id"))["newest"]
+    row.effect = {"budget_id": edited.id, "edit": edit, "before": before}
     return _decide(row, actor, SuggestionState.ACCEPTED, counted, now)
 
 
 def lock_undecided(project_id: int, suggestion_id: int) -> Suggestion:
     """The row, locked, that waits for somebody. Raises NoSuchSuggestion and SuggestionDecided."""
-    rows = Suggestion.objects.select_for_update().filter(project_id=project_id)
-    row = rows.filter(pk=suggestion_id).first()
-    if row is None:
-        raise NoSuchSuggestion(f"There is no suggestion {suggestion_id}.")
+    row = _locked(project_id, suggestion_id)
     if SuggestionState(row.state) not in UNDECIDED:
         by = f" by {row.decided_by}" if row.decided_by else ""
         raise SuggestionDecided(
             f"This suggestion is {row.state} already{by}. Look at the list again."
         )
+    return row
+
+
+def _locked(project_id: int, suggestion_id: int) -> Suggestion:
+    rows = Suggestion.objects.select_for_update().filter(project_id=project_id)
+    row = rows.filter(pk=suggestion_id).first()
+    if row is None:
+        raise NoSuchSuggestion(f"There is no suggestion {suggestion_id}.")
     return row
 
 

@@ -37,13 +37,14 @@ class ShownChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownArm:
-    """One arm of a trial: its name, and the addresses of its calls and of the clean ones. rate,
-    sure: percent."""
+    """One arm of a trial: its name, and the addresses of its conversations, its calls and the clean
+    ones. rate, sure: percent."""
 
     told: TrialArm
     name: str
     rate: str
     sure: str
+    conversations: str
     calls: str
     clean: str
 
@@ -64,7 +65,8 @@ class ShownTrial:
 class ShownSuggestion:
     """A suggestion; calls: the address of the calls it was learned from, concerned: of those that
     the edit is about, concerned_clean: of the clean ones among them, None where none are told.
-    before, after: of those that its effect is told by; "" where it is not decided. why: the
+    before, after: of those that its effect is told by, and of the clean ones; "" where it is not
+    decided. why: the
     sentence in pieces, each with the address of the calls that it counts, "" for plain text."""
 
     told: SuggestionView
@@ -75,7 +77,9 @@ class ShownSuggestion:
     concerned_clean: str | None
     trial: ShownTrial | None = None
     before: str = ""
+    before_clean: str = ""
     after: str = ""
+    after_clean: str = ""
 
 
 def shown(found: SuggestionView) -> ShownSuggestion:
@@ -98,7 +102,9 @@ def shown(found: SuggestionView) -> ShownSuggestion:
         concerned_clean=_calls(found, f"{touched} outcome:clean") if touched else None,
         trial=_shown_trial(found.trial) if found.trial else None,
         before=_beside(found, before_edit),
+        before_clean=_beside(found, before_edit, "outcome:clean"),
         after=_beside(found, after_edit),
+        after_clean=_beside(found, after_edit, "outcome:clean"),
     )
 
 
@@ -114,14 +120,16 @@ def _pieces(found: SuggestionView) -> Iterator[tuple[str, str]]:
 
 
 def _beside(
-    found: SuggestionView, span_of: Callable[[datetime], tuple[datetime, datetime | None]]
+    found: SuggestionView,
+    span_of: Callable[[datetime], tuple[datetime, datetime | None]],
+    only: str = "",
 ) -> str:
     """The address of the model's calls of a span beside the decision; "" where there is none."""
     if found.decided_at is None:
         return ""
     since, until = span_of(found.decided_at)
     span = TimeRange(since=since, until=until).exact
-    query = {"query": term_text("key", found.model_key), "range": span}
+    query = {"query": f"{term_text('key', found.model_key)} {only}".strip(), "range": span}
     return f"{reverse('calls')}?{urlencode(query)}"
 
 
@@ -150,6 +158,7 @@ def _shown_trial(found: TrialView) -> ShownTrial:
                 sure=f"{each.low:.1%} to {each.high:.1%}"
                 if each.low is not None and each.high is not None
                 else "",
+                conversations=_of_arm(found, each, page="conversations"),
                 calls=_of_arm(found, each),
                 clean=_of_arm(found, each, query="outcome:clean"),
             )
@@ -158,9 +167,9 @@ def _shown_trial(found: TrialView) -> ShownTrial:
     )
 
 
-def _of_arm(found: TrialView, each: TrialArm, **more: str) -> str:
+def _of_arm(found: TrialView, each: TrialArm, page: str = "calls", **more: str) -> str:
     asked = {"trial": f"{found.id}:{each.arm.value}", **more}
-    return f"{reverse('calls')}?{urlencode(asked)}"
+    return f"{reverse(page)}?{urlencode(asked)}"
 
 
 def _difference(found: TrialView) -> str:

@@ -138,10 +138,12 @@ class _Told:
         effect = each.effect
         if effect is None or not effect.after.calls:
             return [Piece(f" ({each.reason})")] if each.reason else []
-        share = words.rounded(effect.after.clean / effect.after.calls)
+        share, told = words.rounded(effect.after.clean / effect.after.calls), shown(each)
         return [
-            Piece(f"; since: {share} of "),
-            Piece(f"{effect.after.calls:,} answers", self._own(shown(each).after)),
+            Piece("; since: "),
+            Piece(share, self._own(told.after_clean)),
+            Piece(" of "),
+            Piece(f"{effect.after.calls:,} answers", self._own(told.after)),
             Piece(" clean"),
         ]
 

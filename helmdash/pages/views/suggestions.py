@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import Right
 from helmdash.operations.budgets.editing import BudgetProblems, NoSuchBudget
+from helmdash.operations.budgets.reverting import NoSuchEdit
 from helmdash.operations.evidence import deciding, trialling
 from helmdash.operations.evidence.deciding import NoSuchSuggestion, SuggestionDecided
 from helmdash.operations.evidence.trialling import TrialConflict
@@ -20,7 +21,10 @@ from helmdash.pages.render import PageRequest
 
 @takes(Right.CHANGE_BUDGETS)
 def decide_suggestion(request: PageRequest, number: int) -> HttpResponse:
-    """Accept, dismiss or try a suggestion. Raises Http404 for one that does not exist."""
+    """Accept, dismiss or try a suggestion, or take back what accepting it did.
+
+    Raises Http404 for one that does not exist.
+    """
     back = f"{reverse('budgets')}?project={scope.read(request).project.slug}#suggestions"
     if request.method != "POST":
         return HttpResponseRedirect(back)
@@ -46,6 +50,8 @@ def _decide(request: PageRequest, number: int, form: SuggestionForm) -> None:
             messages.success(request, "Dismissed: it comes back only as another suggestion.")
         elif form.cleaned_data["do"] == "trial":
             _begin_trial(request, number, form)
+        elif form.cleaned_data["do"] == "revert":
+            _revert(request, number)
         else:
             found = deciding.accept(
                 actor=scoped.actor,
@@ -59,11 +65,22 @@ def _decide(request: PageRequest, number: int, form: SuggestionForm) -> None:
             )
     except NoSuchSuggestion as error:
         raise Http404(str(error)) from None
-    except (SuggestionDecided, TrialConflict, NoSuchBudget) as error:
+    except (SuggestionDecided, TrialConflict, NoSuchBudget, NoSuchEdit) as error:
         messages.error(request, str(error))
     except BudgetProblems as error:
         told = "; ".join(each.message for each in error.errors)
         messages.error(request, f"The budget cannot be edited so: {told}")
+
+
+def _revert(request: PageRequest, number: int) -> None:
+    scoped = scope.read(request)
+    found = deciding.revert(
+        actor=scoped.actor,
+        project_id=scoped.project.id,
+        suggestion_id=number,
+        now=timezone.now(),
+    )
+    messages.success(request, f"Reverted: the budget of {found.model} is as it was before.")
 
 
 def _begin_trial(request: PageRequest, number: int, form: SuggestionForm) -> None:

@@ -16,6 +16,7 @@ from helmdash.queries.call_terms import CAUSE_WORDS, known_of, offered_of
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.reach import MOST_TRIED, Reach, reach_of
 from helmdash.queries.term_tables import TermTable, exact, same
+from helmdash.queries.trial_calls import conversations_of_trial
 from helmdash.records.models import Conversation
 
 _HAS: Final[Mapping[str, Q]] = {
@@ -91,7 +92,8 @@ class ConversationFilters:
 
     A conversation belongs to a time range when it overlaps it. `q` is a part of its id, `model` any
     spelling of the newest call's, `client` the program that made it. `min_calls`: at least so many.
-    `is_one_shot`: with one call only. `terms` are of CONVERSATION_TERMS.
+    `is_one_shot`: with one call only. `trial`: with calls of it, as a list of calls has it. `terms`
+    are of CONVERSATION_TERMS.
     """
 
     level: str | None = None
@@ -102,6 +104,7 @@ class ConversationFilters:
     client: str | None = None
     min_calls: int | None = None
     is_one_shot: bool = False
+    trial: str | None = None
     terms: tuple[Term, ...] | None = None
 
     @property
@@ -130,6 +133,8 @@ def found_by_index(project_id: int, filters: ConversationFilters) -> QuerySet[Co
     if filters.min_calls is not None and filters.min_calls > 1:
         # The words of the partial indexes, too: SQLite uses them only then.
         rows = rows.filter(generation__gt=1, generation__gte=filters.min_calls)
+    if filters.trial is not None:
+        rows = rows.filter(id__in=conversations_of_trial(project_id, filters.trial))
     if filters.since is not None:
         rows = rows.filter(latest_at__gte=filters.since)
     if filters.until is not None:

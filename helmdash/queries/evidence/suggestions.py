@@ -86,6 +86,9 @@ class SuggestionView:
     reason: Annotated[str, BLANK_IS_NULL]
     trial: Annotated[TrialView | None, Doc("The newest. Null: it was not tried.")]
     budget_id: Annotated[int | None, Doc("The row that was edited. Null: not accepted.")]
+    edit_id: Annotated[
+        int | None, Doc("The number of that edit in the history. Null: not accepted, or long ago.")
+    ]
     effect: Annotated[Effect | None, Doc("Null: not accepted, or nothing is measured yet.")]
 
 
@@ -201,6 +204,7 @@ def view_of(row: Suggestion) -> SuggestionView:
         reason=row.reason,
         trial=_trial(row),
         budget_id=row.effect["budget_id"] if row.effect else None,
+        edit_id=row.effect.get("edit") if row.effect else None,
         effect=_effect(row.effect),
     )
 
