@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from django.http import HttpRequest
 from pydantic import ValidationError
@@ -17,10 +18,11 @@ from helmdash.doors.bodies.captures import to_capture
 
 
 def read_batch(
-    request: HttpRequest,
+    request: HttpRequest, *, caller: str, at: datetime
 ) -> tuple[list[tuple[int, Capture]], list[Rejected]]:
     """The good calls of a batch with their places, and the bad ones with their faults.
 
+    caller, at: who made calls that do not say so, and when they began.
     Raises Problem when the batch itself is not one.
     """
     value, is_suspect = read_json(request)
@@ -36,7 +38,7 @@ def read_batch(
             faults += faults_of(error, known=CALL.known)
         else:
             if not faults:
-                good.append((index, to_capture(call, route=CallRoute.API)))
+                good.append((index, to_capture(call, route=CallRoute.API, caller=caller, at=at)))
         if faults:
             rejected.append(_rejected(index, faults))
     return good, rejected

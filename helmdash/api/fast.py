@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from io import BytesIO
 from typing import cast
@@ -36,7 +37,7 @@ from helmdash.operations.recorder import RecorderFull, recorder
 
 logger = logging.getLogger(__name__)
 
-_READERS: dict[str, Callable[[HttpRequest], Report]] = {
+_READERS: dict[str, Callable[..., Report]] = {
     "/api/v1/calls": read_single,
     "/api/v1/calls/batch": read_many,
 }
@@ -48,10 +49,11 @@ _THREADS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A report that may be stored."""
+    """A report that may be stored, and when it was read."""
 
     access: Access
     report: Report
+    at: datetime
 
 
 class FastReports:
@@ -91,7 +93,8 @@ class FastReports:
                 project=ready.access.project,
                 captures=ready.report.captures,
                 caller=ready.access.name,
-                now=timezone.now(),
+                now=ready.at,
+                size=ready.report.size,
             )
         except RecorderFull:
             return None
@@ -112,7 +115,9 @@ class FastReports:
         """
         try:
             request.get_host()
-            return _Ready(_may_record(request), _READERS[request.path](request))
+            access, now = _may_record(request), timezone.now()
+            read = _READERS[request.path]
+            return _Ready(access, read(request, caller=access.name, at=now), now)
         except Exception:
             # Django meets the same and says so.
             return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
 
@@ -24,21 +25,27 @@ from helmdash.operations.recording.calls import Recorded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Calls to store, and the answer once they are."""
+    """Calls to store, and the answer once they are. size: bytes of the body that told them."""
 
     captures: Sequence[Capture]
+    size: int
     respond: Callable[[Sequence[Recorded]], HttpResponse]
 
 
-def read_single(request: HttpRequest) -> Report:
-    """The report of one call. Raises Problem."""
-    capture = to_capture(read_body(request, reports.CALL), route=CallRoute.API)
-    return Report(captures=[capture], respond=_answer_single)
+def read_single(request: HttpRequest, *, caller: str, at: datetime) -> Report:
+    """The report of one call. caller, at: who made it and when it began, where it does not say.
+
+    Raises Problem.
+    """
+    told = read_body(request, reports.CALL)
+    capture = to_capture(told, route=CallRoute.API, caller=caller, at=at)
+    return Report(captures=[capture], size=len(request.body), respond=_answer_single)
 
 
-def read_many(request: HttpRequest) -> Report:
-    """The report of a batch, of which only the good calls are to be stored. Raises Problem."""
-    good, rejected = read_batch(request)
+def read_many(request: HttpRequest, *, caller: str, at: datetime) -> Report:
+    """The report of a batch, of which only the good calls are to be stored; the rest as
+    `read_single`. Raises Problem."""
+    good, rejected = read_batch(request, caller=caller, at=at)
 
     def respond(recorded: Sequence[Recorded]) -> HttpResponse:
         duplicates = sum(item.duplicate for item in recorded)
@@ -53,7 +60,8 @@ def read_many(request: HttpRequest) -> Report:
         )
         return answer(body)
 
-    return Report(captures=[capture for _, capture in good], respond=respond)
+    captures = [capture for _, capture in good]
+    return Report(captures=captures, size=len(request.body), respond=respond)
 
 
 def _answer_single(recorded: Sequence[Recorded]) -> HttpResponse:

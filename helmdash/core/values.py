@@ -8,8 +8,10 @@ and leaves the check at run time out. Equality and hash are those of a frozen da
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as quick_value
@@ -21,4 +23,23 @@ else:
         return dataclass(unsafe_hash=True, **options)
 
 
-__all__ = ["quick_value"]
+__all__ = ["changed", "quick_value"]
+
+Value = TypeVar("Value")
+
+
+def changed(value: Value, **changes: Any) -> Value:
+    """A value of two fields or more with some of them changed: `dataclasses.replace` in half the
+    time, for values all of whose fields are given when they are made."""
+    kind: Any = type(value)
+    names, read = _fields_of(kind)
+    told = dict(zip(names, read(value), strict=True))
+    told.update(changes)
+    made: Value = kind(**told)
+    return made
+
+
+@cache
+def _fields_of(kind: type[Any]) -> tuple[tuple[str, ...], attrgetter[Any]]:
+    names = tuple(field.name for field in fields(kind))
+    return names, attrgetter(*names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from helmdash.core.values import quick_value
+from helmdash.core.values import changed, quick_value
 
 
 @quick_value(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,15 @@ def test_a_quick_value_equals_and_hashes_by_its_fields() -> None:
 
 
 def test_a_quick_value_is_copied_like_any_dataclass() -> None:
-    changed = replace(_Quick(name="a"), size=2)
+    copied = replace(_Quick(name="a"), size=2)
 
-    assert changed == _Quick(name="a", size=2)
+    assert copied == _Quick(name="a", size=2)
     assert [each.name for each in fields(_Quick)] == ["name", "size"]
-    assert not hasattr(changed, "__dict__")
+    assert not hasattr(copied, "__dict__")
+
+
+def test_a_changed_value_is_another_one_with_the_other_fields_kept() -> None:
+    first = _Quick(name="a", size=1)
+
+    assert changed(first, size=2) == replace(first, size=2)
+    assert first == _Quick(name="a", size=1)

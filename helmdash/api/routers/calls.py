@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
@@ -58,7 +58,7 @@ def record_call(request: HttpRequest) -> HttpResponse:
     Answered after it is stored, with the level of its conversation and, if it gave nothing
     usable, the cause.
     """
-    return _store(request, read_single(request))
+    return _store(request, read_single)
 
 
 @route(
@@ -78,7 +78,7 @@ def record_batch(request: HttpRequest) -> HttpResponse:
     The good ones are stored in one transaction, also when others are rejected: those are listed
     with their place in the batch and their faults, and the status is still 200.
     """
-    return _store(request, read_many(request))
+    return _store(request, read_many)
 
 
 @route(
@@ -182,13 +182,15 @@ def get_call(request: HttpRequest, call_id: str) -> HttpResponse:
     return read(request, found)
 
 
-def _store(request: HttpRequest, report: Report) -> HttpResponse:
-    access = access_of(request)
+def _store(request: HttpRequest, read: Callable[..., Report]) -> HttpResponse:
+    access, now = access_of(request), timezone.now()
+    report = read(request, caller=access.name, at=now)
     recorded = recorder().record_and_wait(
         project=access.project,
         captures=report.captures,
         caller=access.name,
-        now=timezone.now(),
+        now=now,
+        size=report.size,
     )
     return report.respond(recorded)
 

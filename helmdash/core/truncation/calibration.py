@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import exp, log, sqrt
+from math import exp, inf, log, sqrt
 from statistics import median
 from typing import NamedTuple
 
@@ -113,21 +113,20 @@ def pin_tolerance(tokens: int) -> int:
 
 def _pins(samples: Iterable[Sample]) -> tuple[int, ...]:
     """Counts that at least three calls share although their bytes differ."""
-    ordered = sorted((sample.tokens, sample.sent_bytes) for sample in samples)
+    ordered = sorted([(sample.tokens, sample.sent_bytes) for sample in samples])
     found: list[int] = []
-    start = 0
-    for end in range(1, len(ordered) + 1):
-        is_same = end < len(ordered) and ordered[end][0] - ordered[start][0] <= pin_tolerance(
-            ordered[start][0]
-        )
-        if is_same:
+    start, most = 0, -1
+    # The last one ends the group before it: no call has so many tokens.
+    for end, (tokens, _) in enumerate([*ordered, (inf, 0)]):
+        if tokens <= most:
             continue
-        sizes = [size for _, size in ordered[start:end]]
-        if len(sizes) >= _PINNED_CALLS and max(sizes) >= _PINNED_SPREAD * min(sizes):
+        sizes = [size for _, size in ordered[start:end]] if end - start >= _PINNED_CALLS else []
+        if sizes and max(sizes) >= _PINNED_SPREAD * min(sizes):
             # A maximum is met by most that come near it, and passed by few.
             beyond = len(ordered) - end
             low = bisect_left(ordered, (round(ordered[start][0] * _PINNED_NEAR), 0))
             if end - start > max(beyond, start - low):
                 found.append(ordered[end - 1][0])
-        start = end
+        if end < len(ordered):
+            start, most = end, ordered[end][0] + pin_tolerance(ordered[end][0])
     return tuple(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
@@ -12,10 +13,13 @@ from helmdash.core.calls.routes import CallRoute
 from helmdash.doors.bodies.reports import CallIn, ClientIn, CompositionIn, SentIn, TrimIn
 
 
-def to_capture(call: CallIn, *, route: CallRoute) -> Capture:
+def to_capture(
+    call: CallIn, *, route: CallRoute, caller: str | None = None, at: datetime | None = None
+) -> Capture:
     """The report as a value. Null and blank words say as little as missing ones.
 
-    route: the door it came by, if the report does not say how the call became known.
+    route: the door it came by, if the report does not say how the call became known. caller, at:
+    who made the call and when it began, where the report does not say; None: it stays untold.
     """
     given: dict[str, Any] = {
         name: value
@@ -32,6 +36,8 @@ def to_capture(call: CallIn, *, route: CallRoute) -> Capture:
             given[name] = convert(given[name])
     told = given.pop("route", None)
     given["routes"] = (CallRoute(told) if told else route,)
+    given.setdefault("caller", caller)
+    given.setdefault("started_at", at)
     if "client" in given:
         given |= _client(given.pop("client"))
     return Capture(**given)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
+from functools import lru_cache
 from operator import attrgetter, gt
 from typing import Any, assert_never, cast, get_type_hints
 
@@ -26,6 +27,7 @@ from helmdash.records.models import Call, CallName, Conversation
 _NAMES = tuple(field.name for field in fields(Capture) if field.name != "beside")
 # How JSON writes U+0000, which PostgreSQL stores nowhere.
 _NUL = b"\\u0000"
+_KNOWN = frozenset(_NAMES)
 _MOST_INT = 2**63 - 1
 # No count comes near, and what is reckoned from it still has a column's room.
 _MOST_COUNT = 2**53
@@ -157,7 +159,7 @@ def _line(told: Mapping[str, object]) -> bytes | None:
 
 def load_capture(told: Mapping[str, Any]) -> Capture:
     """The capture of a line. Raises TypeError, ValueError or KeyError when it is not one."""
-    given = {name: told[name] for name in _NAMES if name in told}
+    given = {name: value for name, value in told.items() if name in _KNOWN}
     for name, convert in _CONVERSIONS:
         if name in given:
             given[name] = convert(given[name])
@@ -270,6 +272,11 @@ def _part(kind: type[Any]) -> Callable[[Mapping[str, Any]], Any]:
 
 def _routes(told: Sequence[str]) -> tuple[CallRoute, ...]:
     """A line of a newer release may hold a route that is not known here."""
+    return _known_routes(tuple(told))
+
+
+@lru_cache(maxsize=64)
+def _known_routes(told: tuple[str, ...]) -> tuple[CallRoute, ...]:
     return tuple(route for route in CallRoute if route.value in told)
 
 

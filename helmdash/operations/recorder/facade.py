@@ -162,9 +162,17 @@ class Recorder:
     # -- for the API ----------------------------------------------------------------------------
 
     def record(
-        self, *, project: ProjectInfo, captures: Sequence[Capture], caller: str, now: datetime
+        self,
+        *,
+        project: ProjectInfo,
+        captures: Sequence[Capture],
+        caller: str,
+        now: datetime,
+        size: int | None = None,
     ) -> Answers:
         """Take in a report of calls, which are stored together or not at all.
+
+        size: bytes of the report as it came; None: not known.
 
         The future gives the answers after the commit, or raises RecorderFull or what
         `record_calls` raises. Its `cancel` withdraws a report that nobody has begun to store.
@@ -179,14 +187,20 @@ class Recorder:
             nothing: Answers = Future()
             nothing.set_result(())
             return nothing
-        return self._intake.report(project, caller, captures, now)
+        return self._intake.report(project, caller, captures, now, size=size)
 
     def record_and_wait(
-        self, *, project: ProjectInfo, captures: Sequence[Capture], caller: str, now: datetime
+        self,
+        *,
+        project: ProjectInfo,
+        captures: Sequence[Capture],
+        caller: str,
+        now: datetime,
+        size: int | None = None,
     ) -> tuple[Recorded, ...]:
         """`record`, and wait for the answers in this thread. Raises the same."""
         timeout, grace = self._timeouts
-        answers = self.record(project=project, captures=captures, caller=caller, now=now)
+        answers = self.record(project=project, captures=captures, caller=caller, now=now, size=size)
         try:
             return answers.result(timeout)
         except WaitedTooLong:

@@ -34,6 +34,7 @@ from helmdash.operations.recorder.spool import Entry, Spool
 from helmdash.operations.recorder.spool_lines import read_line
 from helmdash.operations.recorder.terms import Counts, Limits, RecorderFull
 from helmdash.operations.recorder.units import (
+    FIGURES_BYTES,
     Answers,
     Outcome,
     Unit,
@@ -193,15 +194,22 @@ class Intake:
     # -- reports to the API ---------------------------------------------------------------------
 
     def report(
-        self, project: ProjectInfo, caller: str, captures: Sequence[Capture], at: datetime
+        self,
+        project: ProjectInfo,
+        caller: str,
+        captures: Sequence[Capture],
+        at: datetime,
+        *,
+        size: int | None = None,
     ) -> Answers:
-        """Queue a report; the promise is kept when it is stored. Raises RecorderFull."""
+        """Queue a report; the promise is kept when it is stored. size: bytes of its texts, about;
+        None: to be measured. Raises RecorderFull."""
         whole = tuple(completed(capture, caller=caller, at=at) for capture in captures)
         unit = Unit(
             project_id=project.id,
             project=project,
             captures=whole,
-            size=sum(map(size_of, whole)),
+            size=sum(map(size_of, whole)) if size is None else size + FIGURES_BYTES * len(whole),
             answers=Future(),
         )
         answers = unit.answers

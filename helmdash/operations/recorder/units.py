@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import orjson
 
 from helmdash.core.calls.capture import Capture
+from helmdash.core.values import changed
 from helmdash.operations.ids import new_id
 from helmdash.operations.recorder.capture_json import load_capture
 from helmdash.operations.recorder.kept_texts import opened
@@ -20,6 +21,8 @@ from helmdash.operations.recording.calls import Recorded
 from helmdash.queries.access import ProjectInfo
 
 Answers = Future[tuple[Recorded, ...]]
+# What a call's figures take in memory, about.
+FIGURES_BYTES = 1_000
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -78,7 +81,7 @@ def completed(capture: Capture, *, caller: str, at: datetime) -> Capture:
     """The capture with an id, a caller and a start, so that a second try is the same call."""
     if capture.id and capture.caller and capture.started_at:
         return capture
-    return replace(
+    return changed(
         capture,
         id=capture.id or new_id("call", at),
         caller=capture.caller or caller,
@@ -88,7 +91,7 @@ def completed(capture: Capture, *, caller: str, at: datetime) -> Capture:
 
 def size_of(capture: Capture) -> int:
     """About how many bytes a report holds in memory: its texts, and a little for its figures."""
-    size = 1000 + len(capture.content or "")
+    size = FIGURES_BYTES + len(capture.content or "")
     if capture.messages:
         with contextlib.suppress(TypeError, orjson.JSONEncodeError):
             size += len(orjson.dumps(capture.messages))
