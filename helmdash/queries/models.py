@@ -6,7 +6,7 @@ plans, told apart by their purpose.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from statistics import median
@@ -77,7 +77,8 @@ class SizeBand:
 class ModelRow:
     """Calls of one model for one purpose with one prompt variant. Every rate is of `calls`.
 
-    model: as it was spelt last; model_key: what it is one model by; spellings: all, newest first.
+    model: as it was spelt last; model_key: what it is one model by; spellings: all of
+    the purposes asked for, newest first.
     bands: only calls whose size is known, `unsized` are the others. finish_reasons: most frequent
     first, None for calls that reported none. estimate_ratio: the median of our estimate by the
     tokens the provider counted, over `estimated` calls. cached_share: of all prompt tokens those
@@ -149,14 +150,16 @@ def model_rows(
     *,
     project_id: int,
     model: str | None = None,
+    purpose: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> tuple[ModelRow, ...]:
     """A row for each model, purpose and variant (but for routes), most calls first.
 
     Three queries and one for each edge of the range; one more where the calls are few (FEW_CALLS),
-    two more with a model. model: only its rows; None: every model's. since, until: when calls
-    started, from the one to before the other; None: no such bound.
+    two more with a model. model: only its rows; None: every model's. purpose: only rows of one of
+    PURPOSES, or OTHER; None: of every one. since, until: when calls started, from the one to before
+    the other; None: no such bound.
     """
     keys = None if model is None else model_keys(project_id=project_id, model=model)
     calls = Call.objects.filter(project_id=project_id)
@@ -175,11 +178,10 @@ def model_rows(
         words=keys,
     )
     if found is None:
-        table = _read(calls, MOST_CALLS)
+        table = _read(calls, MOST_CALLS, purpose)
     else:
-        table = _added_up(found)
-        if found.has_calls and not found.is_behind and table.calls <= FEW_CALLS:
-            table = _read(calls, FEW_CALLS)
+        is_told = found.has_calls and not found.is_behind and found.calls <= FEW_CALLS
+        table = _read(calls, FEW_CALLS, purpose) if is_told else _added_up(found, purpose)
     ranked = sorted(table.totals.items(), key=lambda pair: (-pair[1][CALLS], pair[0]))
     prices = budgets.table(project_id=project_id)
     return tuple(_row(key, counts, table, prices) for key, counts in ranked)
@@ -227,14 +229,11 @@ class _Table:
     is_behind: bool = False
     is_sample: bool = False
 
-    @property
-    def calls(self) -> int:
-        return sum(counts[CALLS] for counts in self.totals.values())
 
-
-def _added_up(found: rollups.RangeFigures) -> _Table:
-    """From rollups. Of two spellings that one piece of time has, the more frequent is the newer."""
-    totals = found.totals()
+def _added_up(found: rollups.RangeFigures, purpose: str | None) -> _Table:
+    """From rollups, of one purpose (None: of all). Of two spellings that one piece of time has, the
+    more frequent is the newer."""
+    totals = found.totals(lambda key: purpose in (None, key[1]))
     by_head = {key: heads(total) for key, total in totals.items()}
     spelt: dict[str, set[str]] = {}
     for key, told in by_head.items():
@@ -261,15 +260,17 @@ def _added_up(found: rollups.RangeFigures) -> _Table:
     )
 
 
-def _read(calls: QuerySet[Call], most: int) -> _Table:
-    """From the newest calls themselves, as many as are wanted at most."""
+def _read(calls: QuerySet[Call], most: int, purpose: str | None) -> _Table:
+    """From the newest calls themselves, as many as are wanted at most: of these those of one
+    purpose (None: of all)."""
     found = facts_of(calls.order_by("-started_at", "-id")[: most + 1])
     table = _Table(latencies={}, ttfts={}, ratios={}, is_sample=len(found) > most)
+    wanted = [each for each in found[:most] if purpose in (None, key_of_model(each)[1])]
     spelt: dict[str, dict[str, None]] = {}
-    for facts in found[:most]:
+    for facts in wanted:
         _keep_single(table, facts)
         spelt.setdefault(facts.model_key or facts.model, {})[facts.model] = None
-    told = tally(((None, facts) for facts in found[:most]), only=Marginal.MODEL)
+    told = tally(((None, facts) for facts in wanted), only=Marginal.MODEL)
     for (_, _, key), counts in told.items():
         add(table.totals.setdefault(key, {}), counts)
     table.by_head = {key: heads(total) for key, total in table.totals.items()}
@@ -297,6 +298,8 @@ def _row(key: Key, counts: Counts, table: _Table, prices: BudgetTable) -> ModelR
     latencies = _buckets(told_by, Distribution.LATENCY_MS)
     ttfts = _buckets(told_by, Distribution.TTFT_MS)
     ratios = _buckets(told_by, Distribution.ESTIMATE_RATIO)
+    waits = _spans(key, latencies, table.latencies, (50, 95, 99))
+    first_waits = _spans(key, ttfts, table.ttfts, (50, 95))
     told, priced = counts.get("hit#", 0), counts.get(f"{Tokens.PROMPT}#", 0)
     model = table.spellings[model_key][0]
     return ModelRow(
@@ -311,12 +314,12 @@ def _row(key: Key, counts: Counts, table: _Table, prices: BudgetTable) -> ModelR
         empty=rate(outcomes.get(CallOutcome.EMPTY, 0), calls),
         undecodable=rate(outcomes.get(CallOutcome.UNDECODABLE, 0), calls),
         failed=rate(outcomes.get(CallOutcome.FAILED, 0), calls),
-        latency_p50_ms=_span(key, latencies, table.latencies, 50),
-        latency_p95_ms=_span(key, latencies, table.latencies, 95),
-        latency_p99_ms=_span(key, latencies, table.latencies, 99),
+        latency_p50_ms=waits[0],
+        latency_p95_ms=waits[1],
+        latency_p99_ms=waits[2],
         timed=sum(latencies.values()),
-        ttft_p50_ms=_span(key, ttfts, table.ttfts, 50),
-        ttft_p95_ms=_span(key, ttfts, table.ttfts, 95),
+        ttft_p50_ms=first_waits[0],
+        ttft_p95_ms=first_waits[1],
         streamed=sum(ttfts.values()),
         finish_reasons=_ranked(told_by.get("f", {})),
         bands=tuple(
@@ -350,14 +353,19 @@ def _buckets(told_by: Mapping[str, Mapping[str, int]], what: Distribution) -> di
     return {int(bucket): count for bucket, count in told_by.get(what.value, {}).items()}
 
 
-def _span(
-    key: Key, buckets: Mapping[int, int], singles: Mapping[Key, list[int]] | None, percent: int
-) -> int | None:
-    """The nearest-rank percentile: a value that was measured, or the middle of its bucket."""
+def _spans(
+    key: Key,
+    buckets: Mapping[int, int],
+    singles: Mapping[Key, list[int]] | None,
+    percents: Sequence[int],
+) -> tuple[int | None, ...]:
+    """The nearest-rank percentiles: values that were measured, or the middles of their buckets."""
     if singles is None:
-        return counted.percentile(buckets, percent)
+        return counted.percentiles(buckets, percents)
     ordered = sorted(singles.get(key, ()))
-    return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else None
+    return tuple(
+        ordered[-(-len(ordered) * percent // 100) - 1] if ordered else None for percent in percents
+    )
 
 
 def _median_ratio(key: Key, buckets: Mapping[int, int], table: _Table) -> float | None:

@@ -6,7 +6,7 @@ recorded a moment ago and waits to be added is counted along.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -25,6 +25,7 @@ from helmdash.core.rollups.figures import (
     Marginal,
     Place,
     add,
+    new_keys,
     tally,
     version_with,
     with_only,
@@ -58,11 +59,17 @@ class RangeFigures:
     is_behind: bool = False
     has_calls: bool = True
 
-    def totals(self) -> dict[Key, Counts]:
-        """The figures of the whole range; a key without calls is left out."""
+    @property
+    def calls(self) -> int:
+        """How many calls the whole range has."""
+        return sum(counts.get(CALLS, 0) for pieces in self.pieces.values() for _, counts in pieces)
+
+    def totals(self, is_wanted: Callable[[Key], bool] = lambda _: True) -> dict[Key, Counts]:
+        """The figures of the whole range, of the keys that are wanted; one without calls is left
+        out."""
         totals: dict[Key, Counts] = {}
         for key, pieces in self.pieces.items():
-            for _, counts in pieces:
+            for _, counts in pieces if is_wanted(key) else ():
                 add(totals.setdefault(key, {}), counts)
         return {key: counts for key, counts in totals.items() if counts.get(CALLS)}
 
@@ -163,7 +170,7 @@ def first_words(project_id: int, marginal: Marginal) -> tuple[str, ...] | None:
     )
     if waiting is None:
         return None
-    found = {key[0] for key in keys} | {key[0] for _, _, key in tally(waiting, only=marginal)}
+    found = {key[0] for key in (*keys, *new_keys(waiting, marginal))}
     return tuple(sorted(each for each in found if each))
 
 

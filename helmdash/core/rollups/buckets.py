@@ -7,7 +7,9 @@ number lies in the same bucket on every machine, now and in ten years.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Final
 
 _PARTS_BITS: Final = 7
@@ -34,8 +36,15 @@ def percentile(counts: Mapping[int, int], percent: int) -> int | None:
 
     The middle of its bucket: at most 0.4 % from a value that was measured, below 256 that value.
     """
+    return percentiles(counts, (percent,))[0]
+
+
+def percentiles(counts: Mapping[int, int], percents: Sequence[int]) -> tuple[int | None, ...]:
+    """As `percentile`, of several: the buckets are put in order once."""
     total = sum(counts.values())
-    return None if total <= 0 else _at_rank(counts, -(-total * percent // 100))
+    if total <= 0:
+        return (None,) * len(percents)
+    return _at_ranks(counts, [-(-total * percent // 100) for percent in percents])
 
 
 def median(counts: Mapping[int, int]) -> float | None:
@@ -44,13 +53,11 @@ def median(counts: Mapping[int, int]) -> float | None:
     total = sum(counts.values())
     if total <= 0:
         return None
-    return (_at_rank(counts, (total + 1) // 2) + _at_rank(counts, total // 2 + 1)) / 2
+    return sum(_at_ranks(counts, [(total + 1) // 2, total // 2 + 1])) / 2
 
 
-def _at_rank(counts: Mapping[int, int], rank: int) -> int:
-    """The middle of the bucket that holds the value of this rank, of 1 and more."""
-    for bucket in sorted(counts):
-        rank -= counts[bucket]
-        if rank <= 0:
-            return sum(bounds(bucket)) // 2
-    raise AssertionError("unreachable: the ranks end with the total")
+def _at_ranks(counts: Mapping[int, int], ranks: Sequence[int]) -> tuple[int, ...]:
+    """The middles of the buckets that hold the values of these ranks, of 1 and more."""
+    ordered = sorted(counts)
+    up_to = list(accumulate(map(counts.__getitem__, ordered)))
+    return tuple(sum(bounds(ordered[bisect_left(up_to, rank)])) // 2 for rank in ranks)

@@ -161,6 +161,18 @@ def tally(changes: Iterable[Change], *, only: Marginal | None = None) -> dict[Pl
     return {place: counts for place, counts in places.items() if counts}
 
 
+def new_keys(changes: Iterable[Change], only: Marginal) -> set[Key]:
+    """The keys of a marginal of calls under which changes of calls put some: without a sum, for who
+    wants no figure."""
+    return {
+        key
+        for _, after in changes
+        if isinstance(after, CallFacts)
+        for marginal, key in _keys(after)
+        if marginal is only
+    }
+
+
 def _add_evidence(places: dict[Place, Counts], facts: CallFacts, sign: int) -> None:
     place = (facts.quarter, Marginal.EVIDENCE, key_of_evidence(facts))
     add(places.setdefault(place, {}), dict.fromkeys(evidence_words(facts), sign))

@@ -49,10 +49,13 @@ def model_page(request: PageRequest) -> HttpResponse:
     if form.is_valid():
         wanted = form.values()
         rows = models.model_rows(
-            project_id=project.id, since=wanted["since"], until=wanted["until"]
+            project_id=project.id,
+            purpose=form.counted_purpose,
+            since=wanted["since"],
+            until=wanted["until"],
         )
         keys = _keys(project.id, wanted["model"])
-        shown = _by_model([row for row in rows if _is_wanted(row, keys, form.counted_purpose)])
+        shown = _by_model([row for row in rows if keys is None or row.model_key in keys])
         by = Rows(wanted["by"] or Rows.MODEL)
         latest_of = wanted["model"] or _first(shown)
         context |= {
@@ -85,12 +88,6 @@ def model_page(request: PageRequest) -> HttpResponse:
 
 def _keys(project_id: int, model: str | None) -> tuple[str, ...] | None:
     return None if model is None else distinct_values.model_keys(project_id=project_id, model=model)
-
-
-def _is_wanted(row: ModelRow, keys: tuple[str, ...] | None, purpose: str | None) -> bool:
-    if keys is not None and row.model_key not in keys:
-        return False
-    return purpose is None or row.purpose == purpose
 
 
 def _by_model(rows: Sequence[ModelRow]) -> list[ModelRow]:
