@@ -57,6 +57,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    # Outermost, so that every frame of a request is above it.
+    "helmdash.doors.room.RoomMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     # A page of 100 kB becomes 12. What BREACH guesses at is masked anew in every page (the CSRF
