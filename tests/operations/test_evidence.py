@@ -86,7 +86,7 @@ def test_a_cliff_is_suggested_and_accepted_as_an_ordinary_edit(project: ProjectI
     assert row.input_tokens == 24_575
     assert row.project is not None
     assert row.evidence.startswith("2026-06-05: input_tokens 24575 (was 100000). 9")
-    assert "safe-input-4, 240 calls" in row.evidence
+    assert "safe-input-5, 240 calls" in row.evidence
     assert budgets.resolve(project_id=None, model=_MODEL).budget.input_tokens == 100_000
     # What is as suggested is not suggested again, and its effect is measured.
     later = make_capture(conversation=None, started_at=NOW + timedelta(hours=1))

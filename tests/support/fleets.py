@@ -227,6 +227,12 @@ def weak_cliff(random: Random, n: int) -> Fleet:
     return _cliff("weak_cliff", random, n, _Trouble(base=random.uniform(0.45, 0.99), fall=0.4))
 
 
+def asked_cliff(random: Random, n: int) -> Fleet:
+    """The same, where the forty calls lie in the first band above it, half a power of two."""
+    trouble = _Trouble(base=random.uniform(0.45, 0.99), fall=0.4, within=1.5)
+    return _cliff("asked_cliff", random, n, trouble)
+
+
 def troubled_cliff(random: Random, n: int) -> Fleet:
     """A cliff among all else: an outage, purposes and upstreams of their own quality and size."""
     names = ("chat", "plan", "route", "verify", "one", "two")
@@ -280,6 +286,8 @@ class _Trouble:
     shift: Mapping[str, float] = field(default_factory=dict)
     has_outage: bool = False
     talks: bool = False
+    # Forty calls lie between its place and so many times as much.
+    within: float = 2.0
     # Between which shares of the time there is a cliff.
     begins: float = 0.0
     ends: float = 1.0
@@ -306,7 +314,7 @@ def _cliff(kind: str, random: Random, n: int, trouble: _Trouble) -> Fleet:
         during = [
             each for each in calls if trouble.begins <= each.at / world.seconds <= trouble.ends
         ]
-        above = sum(1 for each in during if place < each.tokens <= 2 * place)
+        above = sum(1 for each in during if place < each.tokens <= trouble.within * place)
         below = sum(1 for each in during if each.tokens <= place)
         # A cliff that went has had less time to be met.
         least = 40 if trouble.ends == 1 else 20
@@ -332,7 +340,7 @@ def _talks(world: _World, n: int) -> list[SimCall]:
 
 
 # Where a ceiling is to be found, and where none is.
-CLIFFS = (cliff, weak_cliff, troubled_cliff, talking_cliff, late_cliff)
+CLIFFS = (cliff, weak_cliff, asked_cliff, troubled_cliff, talking_cliff, late_cliff)
 WITHOUT = (flat, mixed, shifting, outage, version, drift, slope, steep, talking, gone_cliff)
 KINDS = (*CLIFFS, *WITHOUT)
 Kind = Callable[[Random, int], Fleet]

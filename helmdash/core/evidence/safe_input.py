@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from helmdash.core.evidence.shape import step_odds
+from helmdash.core.evidence.shape import missing_calls, step_odds
 from helmdash.core.evidence.stratified import (
     UNKNOWN_FALL,
     Block,
@@ -29,28 +29,28 @@ from helmdash.core.evidence.stratified import (
 )
 from helmdash.core.rollups.bands import band_end, band_of_slice, band_start
 
-SAFE_INPUT_VERSION: Final = "safe-input-4"
+SAFE_INPUT_VERSION: Final = "safe-input-5"
 
 # Fewer say nothing of a share: twenty calls have an interval of forty points.
 LEAST_BELOW: Final = 30
 LEAST_ABOVE: Final = 20
 # In standard errors, for some fifteen places where a fall may be, each looked at twice.
-_LEAST_Z: Final = 3.5
+_LEAST_Z: Final = 3.2
 # Without the block that shows it most.
-_LEAST_Z_WITHOUT: Final = 2.5
+_LEAST_Z_WITHOUT: Final = 2.2
 _LEAST_BLOCKS: Final = 4.0
 # Of the whole: worth a budget's edit, and what forty points that must be found hardly ever look
 # like by chance, even where they came with a version of the middle. Beside the ceiling, where fewer
 # calls are: less, for the same reason, and in standard errors what outages hardly ever give.
 _LEAST_FALL: Final = 0.2
-_LEAST_FALL_NEAR: Final = 0.15
-_LEAST_Z_NEAR: Final = 1.5
+_LEAST_FALL_NEAR: Final = 0.1
+_LEAST_Z_NEAR: Final = 1.0
 # The bands beside the ceiling that are compared, on either side: a power of two.
 _NEAR: Final = 2
-# How much likelier a step has to be than a slope, as a natural logarithm. Less than nothing, for a
-# fall of forty points that is missed costs more than a slope of ten for each power of two that is
-# taken for one; docs/evidence.md has the curve.
-_LEAST_ODDS: Final = -1.5
+# How much likelier a step has to be than what is gradual, as a natural logarithm. Less than
+# nothing, for a fall of forty points that is missed costs more than a slope of ten for each power
+# of two that is taken for one; docs/evidence.md has the curve.
+_LEAST_ODDS: Final = -0.8
 # Than a step that was mended: even where large prompts are no longer sent.
 _LEAST_ODDS_MENDED: Final = -5.0
 # Of the fall, what must be left among still larger prompts.
@@ -59,8 +59,10 @@ _LEAST_LEFT: Final = 0.4
 _LATE_BLOCKS: Final = 2.0
 _LEAST_FALL_LATE: Final = 0.15
 _LEAST_Z_LATE: Final = 1.3
-# By what more is asked of a half that is looked at because the whole showed nothing, and of a part.
+# By what more is asked of a half that is looked at because the whole showed nothing, in standard
+# errors and in odds, and of a part.
 _SECOND_LOOK: Final = 1.1
+_SECOND_LOOK_ODDS: Final = 1.5
 _PART: Final = 1.3
 
 
@@ -123,17 +125,17 @@ def find_safe_input(cells: Iterable[Cell], *, is_part: bool = False) -> SafeInpu
     """
     given = sorted(cells, key=lambda cell: cell.at)
     more = _PART if is_part else 1.0
-    found = _find(given, more)
+    found = _find(given, more, _LEAST_ODDS)
     if found.finding not in (Finding.NO_FALL, Finding.NOT_SPREAD):
         return found
     half = _later_half(given)
-    later = _find(half, more * _SECOND_LOOK)
+    later = _find(half, more * _SECOND_LOOK, _LEAST_ODDS + _SECOND_LOOK_ODDS)
     if later.finding is not Finding.CEILING:
         return found
     return replace(later, first_at=half[0].at)
 
 
-def _find(given: Sequence[Cell], more: float) -> SafeInput:
+def _find(given: Sequence[Cell], more: float, least_odds: float) -> SafeInput:
     sliced = blocks_of(given)
     blocks = coarser(sliced, band_of_slice)
     totals = _totals(blocks)
@@ -144,10 +146,11 @@ def _find(given: Sequence[Cell], more: float) -> SafeInput:
         return SafeInput(finding=Finding.TOO_FEW, calls=calls, missing=missing)
     falls = falls_at(blocks, places)
     at = max(places, key=lambda place: falls[place].z)
-    finding = _judge(blocks, falls[at], at, more, sliced)
+    finding = _judge(blocks, falls[at], at, more, sliced, least_odds)
     return SafeInput(
         finding=finding,
         calls=calls,
+        missing=missing_calls(sliced) if finding is Finding.TOO_FEW else 0,
         ceiling=band_end(at) if finding is Finding.CEILING else None,
         band=at if finding is Finding.CEILING else None,
         below=_count(totals, _below(at, _NEAR)),
@@ -188,7 +191,12 @@ def _places(totals: Mapping[int, int]) -> list[int]:
 
 
 def _judge(
-    blocks: Sequence[Block], fall: Fall, at: int, more: float, sliced: Sequence[Block]
+    blocks: Sequence[Block],
+    fall: Fall,
+    at: int,
+    more: float,
+    sliced: Sequence[Block],
+    least_odds: float,
 ) -> Finding:
     if fall.z < _LEAST_Z * more or fall.points is None or fall.points < _LEAST_FALL:
         return Finding.NO_FALL
@@ -200,8 +208,10 @@ def _judge(
     near = fall_between(blocks, small=_below(at, _NEAR), large=_above(at, _NEAR))
     if near.points is None or near.points < _LEAST_FALL_NEAR or near.z < _LEAST_Z_NEAR:
         return Finding.GRADUAL
+    if missing_calls(sliced):
+        return Finding.TOO_FEW
     odds = step_odds(sliced)
-    if odds.to_slope < _LEAST_ODDS:
+    if odds.to_gradual < least_odds:
         return Finding.GRADUAL
     if odds.to_mended < _LEAST_ODDS_MENDED or not _is_so_lately(blocks, at):
         return Finding.NOT_LATELY

@@ -42,6 +42,13 @@ def test_what_is_found_is_nearly_always_the_truth(kind: fleets.Kind) -> None:
         ([Cell((), 0, 20, 49, 49)], Finding.TOO_FEW, 1),
         # Enough calls, all of one size: nothing to compare.
         ([Cell((), at, 20, 10, 5) for at in range(40)], Finding.TOO_FEW, 1),
+        # Just above the fall there are too few to tell it from a slope.
+        (
+            [Cell((), at, 20, 2, 2) for at in range(40)]
+            + [Cell((), at, 21, 1, 0) for at in range(25)],
+            Finding.TOO_FEW,
+            10,
+        ),
         # All in one hour: no telling from an outage.
         ([Cell((), 0, 20, 100, 99), Cell((), 0, 21, 100, 5)], Finding.NOT_SPREAD, 0),
         (
