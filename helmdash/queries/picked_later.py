@@ -166,6 +166,7 @@ def _works(project_id: int, fits: Sequence[_Fit]) -> tuple[Mapping[str, set[Work
         if name in found:
             found[name].update(_work(conversation, correlation))
     attempts = PlanAttempt.objects.filter(
+        project_id=project_id,
         plan__project_id=project_id,
         plan__started_at__gte=first - _PLANNED_WITHIN,
         plan__started_at__lte=last + _SLACK,

@@ -88,7 +88,7 @@ def find_newest_call(row: Conversation) -> Call | None:
 def store_care(row: Conversation, care: Mapping[str, object]) -> None:
     """Store where remediation stands in the open round. One statement."""
     with connection.cursor() as cursor:
-        told = (json.dumps(care), row.pk, row.round_number)
+        told = (json.dumps(care), row.project_id, row.pk, row.round_number)
         cursor.execute(_care_statement(connection.vendor), told)
 
 
@@ -155,7 +155,8 @@ def _opened_statement(vendor: str) -> str:
         f" FROM {conversation} c"
         f" LEFT JOIN {rounds} o ON o.conversation_id = c.id AND o.number = c.round_number"
         " AND o.project_id = c.project_id"
-        f" LEFT JOIN {rounds} r ON r.id = (SELECT x.id FROM {rounds} x WHERE {same}"
+        f" LEFT JOIN {rounds} r ON r.project_id = c.project_id AND r.id = (SELECT x.id"
+        f" FROM {rounds} x WHERE {same}"
         " AND x.care IS NOT NULL ORDER BY x.number DESC LIMIT 1)"
         " WHERE c.id = %s AND c.project_id = %s"
     )
@@ -175,7 +176,10 @@ def _call_statement(vendor: str) -> str:
 @cache
 def _care_statement(vendor: str) -> str:
     (rounds,) = _tables(Round)
-    return f"UPDATE {rounds} SET care = %s WHERE conversation_id = %s AND number = %s"
+    return (
+        f"UPDATE {rounds} SET care = %s"
+        " WHERE project_id = %s AND conversation_id = %s AND number = %s"
+    )
 
 
 @cache

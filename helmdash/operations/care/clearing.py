@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import EffectiveBudget
@@ -141,7 +143,7 @@ def start_over(locked: LockedConversation, clearing: Clearing) -> str:
     package = _package(row, clearing.budget, round_number=before + 1, draft=draft)
     decided = max(state.generation, clearing.asked_by or 0, clearing.generation or 0)
     fresh = new_round(before + 1, generation=decided)
-    Round.objects.filter(conversation=row, number=before).update(ended_at=now)
+    _round(row, before).update(ended_at=now)
     restart = _restart_json(clearing, package, draft) | marks
     Round.objects.create(
         project_id=row.project_id,
@@ -184,7 +186,7 @@ def anchor(locked: LockedConversation, client: ClientHistory) -> None:
     if earlier and package is not None:
         told["package"] = seal(f"{package}\n\n{earlier}")
     locked.restart = {**stored, **told}
-    Round.objects.filter(conversation=row, number=row.round_number).update(restart=locked.restart)
+    _round(row, row.round_number).update(restart=locked.restart)
 
 
 def stored_package(row: Conversation, round_number: int) -> tuple[str, int | None]:
@@ -264,9 +266,7 @@ def _same_again(row: Conversation, clearing: Clearing, *, is_told: bool) -> str:
     kept = unseal(str(stored.get("draft", "")))
     draft: dict[str, str] = json.loads(kept) if kept else {}
     package = _package(row, clearing.budget, round_number=row.round_number, draft=draft)
-    Round.objects.filter(conversation=row, number=row.round_number).update(
-        restart={**stored, "package": seal(package)}
-    )
+    _round(row, row.round_number).update(restart={**stored, "package": seal(package)})
     return package
 
 
@@ -300,11 +300,12 @@ def _restart_json(clearing: Clearing, package: str, draft: Mapping[str, str]) ->
 
 
 def _stored_restart(row: Conversation, round_number: int) -> Mapping[str, object]:
-    found = Round.objects.filter(
-        project_id=row.project_id, conversation=row, number=round_number
-    ).values_list("restart", flat=True)
-    stored = found.first()
+    stored = _round(row, round_number).values_list("restart", flat=True).first()
     return stored if isinstance(stored, dict) else {}
+
+
+def _round(row: Conversation, number: int) -> QuerySet[Round]:
+    return Round.objects.filter(project_id=row.project_id, conversation=row, number=number)
 
 
 def _tell(row: Conversation, clearing: Clearing, *, generation: int) -> None:

@@ -234,7 +234,9 @@ def _is_overflow(call: Call, budget: EffectiveBudget, model: str | None) -> bool
 
 def _is_fresh(row: Conversation) -> bool:
     """Whether the open round began with a clear. What came before a first call nobody knows."""
-    rounds = Round.objects.filter(conversation=row, number=row.round_number)
+    rounds = Round.objects.filter(
+        project_id=row.project_id, conversation=row, number=row.round_number
+    )
     return rounds.filter(opened_by="clear").exists()
 
 

@@ -68,6 +68,7 @@ def _go_beyond_models(editor: Any) -> None:
     _migration("0013_rollups").store_plainly(apps, editor)
     _migration("0014_call_names").order_by_bytes(apps, editor)
     _migration("0020_partitions").partition(editor)
+    _migration("0056_keys_by_project").key_by_project(editor, aside=False)
 
 
 def _migration(name: str) -> Any:

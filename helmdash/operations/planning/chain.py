@@ -124,9 +124,9 @@ def _named(project_id: int, name: str) -> list[PlanRecord]:
 
 
 def _chain(plans: Sequence[PlanRecord], *, is_named: bool) -> Chain:
-    rows = PlanStep.objects.filter(plan__in=[plan.pk for plan in plans]).order_by(
-        "plan__started_at", "plan_id", "position"
-    )
+    rows = PlanStep.objects.filter(
+        project_id__in={plan.project_id for plan in plans}, plan__in=[plan.pk for plan in plans]
+    ).order_by("plan__started_at", "plan_id", "position")
     steps = list(rows) if plans else []
     real = [step for step in steps if step.entry]
     return Chain(

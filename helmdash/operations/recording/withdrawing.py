@@ -233,9 +233,10 @@ def _leave(row: Conversation, call: Call) -> int | None:
         _close_gap(row, call, call.generation)
         _stand_by_rest(row, call, call.generation)
     if not row.generation and not row.side_calls and not _is_spoken_of(row):
-        ConversationMark.objects.filter(conversation_id=row.pk)._raw_delete(connection.alias)
-        HealthChange.objects.filter(conversation_id=row.pk).delete()
-        Round.objects.filter(conversation_id=row.pk).delete()
+        of_row = {"project_id": row.project_id, "conversation_id": row.pk}
+        ConversationMark.objects.filter(**of_row)._raw_delete(connection.alias)
+        HealthChange.objects.filter(**of_row).delete()
+        Round.objects.filter(**of_row).delete()
         Conversation.objects.filter(pk=row.pk)._raw_delete(connection.alias)
         return None
     if call.started_at in (row.started_at, row.latest_at):

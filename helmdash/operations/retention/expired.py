@@ -237,12 +237,13 @@ def _delete_conversations(project_id: int, before: datetime, batch: int, *, now:
     found = list(locked.filter(id__in=found).order_by("id").values_list("id", flat=True))
     calls = Call.objects.filter(project_id=project_id, conversation_id__in=found)
     ids = [*{*found} - {*calls.values_list("conversation_id", flat=True)}]
-    Round.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
-    ConversationMark.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
-    HealthChange.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
+    of_them = {"project_id": project_id, "conversation_id__in": ids}
+    Round.objects.filter(**of_them).delete()
+    ConversationMark.objects.filter(**of_them)._raw_delete(connection.alias)
+    HealthChange.objects.filter(**of_them).delete()
     for model in (Guidance, Reminder, TriageWord):
-        model.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
-    gone = Conversation.objects.filter(id__in=ids)
+        model.objects.filter(**of_them)._raw_delete(connection.alias)
+    gone = Conversation.objects.filter(project_id=project_id, id__in=ids)
     noting.note_deleted_conversations(project_id, gone, now=now)
     gone._raw_delete(connection.alias)
     return len(ids)
@@ -251,30 +252,30 @@ def _delete_conversations(project_id: int, before: datetime, batch: int, *, now:
 def _delete_pending(project_id: int, before: datetime, batch: int) -> int:
     rows = PendingPrompt.objects.filter(project_id=project_id, at__lt=before)
     ids = list(rows.order_by("at", "id").values_list("id", flat=True)[:batch])
-    PendingPrompt.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    rows.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
 
 
 def _delete_awaited(project_id: int, before: datetime, batch: int) -> int:
     rows = AwaitedSpan.objects.filter(project_id=project_id, told_at__lt=before)
     ids = list(rows.order_by("id").values_list("id", flat=True)[:batch])
-    AwaitedSpan.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    rows.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
 
 
 def _delete_fits(project_id: int, before: datetime, batch: int) -> int:
     rows = Fit.objects.filter(project_id=project_id, created_at__lt=before)
     ids = list(rows.order_by("created_at", "id").values_list("id", flat=True)[:batch])
-    Fit.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    rows.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
 
 
 def _delete_plans(project_id: int, before: datetime, batch: int) -> int:
     rows = PlanRecord.objects.filter(project_id=project_id, started_at__lt=before)
     ids = list(rows.order_by("started_at", "id").values_list("id", flat=True)[:batch])
-    PlanStep.objects.filter(plan_id__in=ids)._raw_delete(connection.alias)
-    PlanAttempt.objects.filter(plan_id__in=ids)._raw_delete(connection.alias)
-    PlanRecord.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    PlanStep.objects.filter(project_id=project_id, plan_id__in=ids)._raw_delete(connection.alias)
+    PlanAttempt.objects.filter(project_id=project_id, plan_id__in=ids)._raw_delete(connection.alias)
+    rows.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
 
 
@@ -284,7 +285,7 @@ def _delete_catalogs(project_id: int, before: datetime, batch: int) -> int:
         project_id=project_id, latest_used_at__lt=before - CATALOG_SEEN_PRECISION
     )
     ids = list(rows.order_by("latest_used_at", "id").values_list("id", flat=True)[:batch])
-    PlanCatalog.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    rows.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
 
 
@@ -302,5 +303,5 @@ def _delete_messages(project_id: int, before: datetime, batch: int) -> int:
         project_id=project_id, latest_seen_at__lt=before - MESSAGE_SEEN_PRECISION
     ).exclude(latest_seen_at=UNSEEN)  # being erased at this moment
     ids = list(rows.order_by("latest_seen_at", "id").values_list("id", flat=True)[:batch])
-    StoredMessage.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    StoredMessage.objects.filter(project_id=project_id, id__in=ids)._raw_delete(connection.alias)
     return len(ids)

@@ -143,8 +143,11 @@ def _of_plans(project_id: int, before: datetime, batch: int) -> int:
     while ids := list(rows.order_by("started_at", "id").values_list("id", flat=True)[:batch]):
 
         def empty(ids: list[int] = ids) -> int:
-            PlanStep.objects.filter(plan_id__in=ids).update(args=None, rationale="")
-            return PlanRecord.objects.filter(id__in=ids).update(intent="", result=None)
+            steps = PlanStep.objects.filter(project_id=project_id, plan_id__in=ids)
+            steps.update(args=None, rationale="")
+            return PlanRecord.objects.filter(project_id=project_id, id__in=ids).update(
+                intent="", result=None
+            )
 
         done += write(empty)
     return done
@@ -188,14 +191,19 @@ def _of_catalogs(project_id: int, before: datetime, batch: int) -> None:
 
 def _of_silent_conversations(project_id: int, before: datetime, batch: int) -> None:
     silent = Conversation.objects.filter(project_id=project_id, latest_at__lt=before)
-    has_notes = Reminder.objects.filter(conversation__in=silent).values("conversation_id")
-    has_package = Round.objects.filter(conversation__in=silent, restart__isnull=False)
+    has_notes = Reminder.objects.filter(project_id=project_id, conversation__in=silent).values(
+        "conversation_id"
+    )
+    has_package = Round.objects.filter(
+        project_id=project_id, conversation__in=silent, restart__isnull=False
+    )
     rows = silent.filter(Q(pk__in=has_notes) | Q(pk__in=has_package.values("conversation_id")))
     while ids := list(rows.order_by("latest_at", "id").values_list("id", flat=True)[:batch]):
 
         def empty(ids: list[int] = ids) -> int:
-            Round.objects.filter(conversation_id__in=ids).update(restart=None)
-            return Reminder.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
+            of_them = {"project_id": project_id, "conversation_id__in": ids}
+            Round.objects.filter(**of_them).update(restart=None)
+            return Reminder.objects.filter(**of_them)._raw_delete(connection.alias)
 
         write(empty)
 
@@ -210,5 +218,5 @@ def _messages(project_id: int, before: datetime) -> QuerySet[StoredMessage]:
 def _delete_messages(project_id: int, before: datetime, batch: int) -> int:
     rows = _messages(project_id, before).order_by("latest_seen_at", "id")
     ids = list(rows.values_list("id", flat=True)[:batch])
-    StoredMessage.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    StoredMessage.objects.filter(project_id=project_id, id__in=ids)._raw_delete(connection.alias)
     return len(ids)

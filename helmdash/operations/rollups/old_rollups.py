@@ -28,7 +28,7 @@ def delete_before(project_id: int, before: datetime, batch: int) -> int:
             period__lt=period_of(width, line),
         )
         while ids := list(rows.values_list("id", flat=True)[:batch]):
-            some = Rollup.objects.filter(id__in=ids)
+            some = Rollup.objects.filter(project_id=project_id, id__in=ids)
             write(partial(some._raw_delete, connection.alias))
             deleted += len(ids)
     return deleted

@@ -22,10 +22,10 @@ def store_slots(project_id: int, ids: Mapping[Slot, int], figures: Mapping[Slot,
             if counts:
                 fresh.append({"project_id": project_id, **slot._asdict(), **dump(counts)})
         elif counts:
-            changed.append({"id": pk, **dump(counts)})
+            changed.append({"project_id": project_id, "id": pk, **dump(counts)})
         else:
             gone.append(pk)
     insert_rows(Rollup, fresh)
-    update_rows(Rollup, ("figures", *COLUMN_OF.values()), changed)
+    update_rows(Rollup, ("figures", *COLUMN_OF.values()), changed, keys=("project_id", "id"))
     if gone:
-        Rollup.objects.filter(id__in=gone).delete()
+        Rollup.objects.filter(project_id=project_id, id__in=gone).delete()

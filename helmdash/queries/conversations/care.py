@@ -290,7 +290,11 @@ def _needs_attention(row: Conversation, now: datetime) -> NeedsAttention:
 
 def _open_care() -> Subquery:
     """The care of a conversation's open round, as a column of Conversation."""
-    opened = Round.objects.filter(conversation=OuterRef("pk"), number=OuterRef("round_number"))
+    opened = Round.objects.filter(
+        project_id=OuterRef("project_id"),
+        conversation=OuterRef("pk"),
+        number=OuterRef("round_number"),
+    )
     return Subquery(opened.values("care")[:1])
 
 

@@ -78,7 +78,7 @@ def timeline(
     )
     if more:
         cleared = cleared.filter(first_generation__lte=found[-1].generation)
-    told = ClientEvent.objects.filter(conversation=row, kind__in=_TOLD_WORDS)
+    told = ClientEvent.objects.filter(project_id=project_id, conversation=row, kind__in=_TOLD_WORDS)
     if before is not None:
         told = told.filter(at__gt=before.started_at)
     if more:

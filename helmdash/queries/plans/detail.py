@@ -171,10 +171,13 @@ def find(*, project_id: int, plan_id: str, now: datetime) -> PlanView | None:
         return None
     others = _chain(row)
     steps: dict[int, list[PlanStep]] = {}
-    of_chain = PlanStep.objects.filter(plan_id__in=[row.pk, *(each.pk for each in others)])
+    of_chain = PlanStep.objects.filter(
+        project_id=project_id, plan_id__in=[row.pk, *(each.pk for each in others)]
+    )
     for step in of_chain.order_by("plan_id", "position"):
         steps.setdefault(step.plan_id, []).append(step)
-    attempts = list(PlanAttempt.objects.filter(plan_id=row.pk).order_by("number"))
+    tries = PlanAttempt.objects.filter(project_id=project_id, plan_id=row.pk)
+    attempts = list(tries.order_by("number"))
     fit = _fit(row)
     is_stalled = has_stalled(row.outcome, row.started_at, now)
     return PlanView(

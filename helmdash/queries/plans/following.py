@@ -21,7 +21,9 @@ def shown_by_a_call() -> Exists:
     One look into the index `call_name_by_correlation` for each plan, and one at each call that
     names it.
     """
-    steps = PlanStep.objects.filter(plan_id=OuterRef(OuterRef(OuterRef("pk")))).exclude(entry="")
+    steps = PlanStep.objects.filter(
+        project_id=OuterRef("project_id"), plan_id=OuterRef(OuterRef(OuterRef("pk")))
+    ).exclude(entry="")
     calls = Call.objects.filter(
         ~Q(purpose__in=PLANNING_PURPOSES),
         project_id=OuterRef("project_id"),

@@ -39,7 +39,7 @@ def past_plans(*, project_id: int, now: datetime, limit: int = 500) -> tuple[Pas
     )
     found = list(rows.values_list("id", "sketch", "started_at", "followed", "shown")[:limit])[::-1]
     picked: dict[int, list[str]] = {}
-    steps = PlanStep.objects.filter(plan_id__in=[row[0] for row in found])
+    steps = PlanStep.objects.filter(project_id=project_id, plan_id__in=[row[0] for row in found])
     for plan, entry in steps.order_by("plan_id", "position").values_list("plan_id", "entry"):
         if entry and entry not in META_TOOLS:
             picked.setdefault(plan, []).append(entry)

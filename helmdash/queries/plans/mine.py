@@ -96,7 +96,9 @@ def my_plans(*, project_id: int, caller: str, now: datetime) -> MyPlans:
         key=lambda pair: (-pair[1].count, -int(pair[1].last_at.timestamp()), pair[0]),
     )[:_MOST_GROUPS]
     for sha, entry, count in (
-        PlanStep.objects.filter(plan__in=plans.filter(intent_sha__in=[sha for sha, _ in shown]))
+        PlanStep.objects.filter(
+            project_id=project_id, plan__in=plans.filter(intent_sha__in=[sha for sha, _ in shown])
+        )
         .exclude(entry__in=["", *META_TOOLS])
         .order_by()
         .values_list("plan__intent_sha", "entry")
