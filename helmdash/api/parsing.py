@@ -133,7 +133,8 @@ def _read_bytes(request: HttpRequest) -> bytes:
 
 def _require_json(request: HttpRequest) -> None:
     kind = (request.content_type or "").lower()
-    encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
+    # As CGI names it: for `headers` all of a request's are read and named anew.
+    encoding = request.META.get("HTTP_CONTENT_ENCODING", "identity").strip().lower()
     is_json = kind in ("", "application/json") or (
         kind.startswith("application/") and kind.endswith("+json")
     )

@@ -25,7 +25,7 @@ from django.db import connection, models
 from psycopg.pq import PipelineStatus
 
 from helmdash.records import partitions
-from helmdash.records.direct import ask, tell, tell_many
+from helmdash.records.direct import ask, is_postgres, sqlite_driver, tell, tell_many
 from helmdash.records.json_rows import rows_as_json, rows_source
 
 Converter = Callable[[Any], Any]
@@ -38,7 +38,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def allocate_ids(model: type[models.Model], count: int) -> Sequence[int]:
     """Reserve primary keys for rows about to be inserted, inside the writing transaction."""
     table = model._meta.db_table
-    if connection.vendor == "postgresql":
+    if is_postgres():
         statement = "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)"
         return [row[0] for row in ask(statement, [table, count])]
     # SQLite: the write lock is held, so nobody else can take these numbers. The inserts move
@@ -69,11 +69,11 @@ def insert_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) ->
     names = tuple(rows[0])
     _, converters = _columns(model, names)
     values = _values(rows, names, converters)
-    if connection.vendor == "postgresql" and (len(rows) <= _FEW or is_sent_together()):
+    if is_postgres() and (len(rows) <= _FEW or is_sent_together()):
         tell(_insertion_of_json(model, names), rows_as_json(model, names, values))
         return
-    statement = _insertion(connection.vendor, model, names)
-    if connection.vendor == "postgresql":
+    statement = _insertion(model, names)
+    if is_postgres():
         _copy(statement, values)
         return
     _insert_in_steps(statement, values)
@@ -87,7 +87,7 @@ def sent_together(rows: int) -> Iterator[None]:
     Nobody should read an answer within. Raises the first error of them at the end or before. For
     many rows COPY is faster, which must wait for its turn.
     """
-    if connection.vendor != "postgresql" or rows > _FEW:
+    if not is_postgres() or rows > _FEW:
         yield
         return
     connection.ensure_connection()
@@ -97,7 +97,7 @@ def sent_together(rows: int) -> Iterator[None]:
 
 def is_sent_together() -> bool:
     """Within `sent_together`, and on PostgreSQL: there is no COPY, and no answer is to be read."""
-    if connection.vendor != "postgresql":
+    if not is_postgres():
         return False
     driver = connection.connection
     return driver is not None and driver.pgconn.pipeline_status != PipelineStatus.OFF
@@ -128,9 +128,9 @@ def upsert_rows(
         return
     names = tuple(rows[0])
     _, converters = _columns(model, names)
-    statement = _upsert(connection.vendor, model, names, tuple(unique), update)
+    statement = _upsert(model, names, tuple(unique), update)
     values = _values(rows, names, converters)
-    if connection.vendor == "postgresql":
+    if is_postgres():
         tell(statement, rows_as_json(model, names, values))
         return
     tell_many(statement, values)
@@ -138,7 +138,6 @@ def upsert_rows(
 
 @cache
 def _upsert(
-    vendor: str,
     model: type[models.Model],
     names: tuple[str, ...],
     unique: tuple[str, ...],
@@ -151,7 +150,7 @@ def _upsert(
         f" ON CONFLICT ({', '.join(map(quote, unique))})"
         f" DO UPDATE SET {quote(update)} = excluded.{quote(update)}"
     )
-    if vendor == "postgresql":
+    if is_postgres():
         return f"{head} SELECT * FROM {rows_source(model, names)}{tail}"
     return f"{head} VALUES ({', '.join(['%s'] * len(columns))}){tail}"
 
@@ -191,9 +190,9 @@ def update_rows(
     """
     if not rows:
         return
-    update = _update(connection.vendor, model, tuple(names), tuple(keys), tuple(only_upwards))
+    update = _update(model, tuple(names), tuple(keys), tuple(only_upwards))
     values = _values(rows, update.taken, update.converters)
-    if connection.vendor == "postgresql":
+    if is_postgres():
         tell(update.statement, rows_as_json(model, update.taken, values))
         return
     tell_many(update.statement, values)
@@ -211,7 +210,6 @@ class _Update:
 # Wording it costs more than carrying it out.
 @cache
 def _update(
-    vendor: str,
     model: type[models.Model],
     names: tuple[str, ...],
     keys: tuple[str, ...],
@@ -221,7 +219,7 @@ def _update(
     columns, converters = _columns(model, everything)
     quote = connection.ops.quote_name
     table = quote(model._meta.db_table)
-    if vendor == "postgresql":
+    if is_postgres():
         sets = [
             # GREATEST passes over nulls.
             f"{quote(c)} = GREATEST({table}.{quote(c)}, v.{quote(c)})"
@@ -251,28 +249,26 @@ def _update(
 
 def analyze() -> None:
     """Tell the database how its tables are filled, as its own housekeeping would in a while."""
-    is_postgres = connection.vendor == "postgresql"
     # VACUUM lets an index answer alone, but refuses to run inside a transaction.
-    can_vacuum = is_postgres and not connection.in_atomic_block
+    can_vacuum = is_postgres() and not connection.in_atomic_block
     tell("VACUUM (ANALYZE)" if can_vacuum else "ANALYZE", [])
 
 
 def _find(
     model: type[models.Model], column: str, values: Sequence[str], where: Mapping[str, Any]
 ) -> set[str]:
-    statement, converters = _search(connection.vendor, model, column, tuple(where))
+    statement, converters = _search(model, column, tuple(where))
     taken = [
         convert(value) if convert else value
         for convert, value in zip(converters, where.values(), strict=True)
     ]
-    is_postgres = connection.vendor == "postgresql"
-    given = list(values) if is_postgres else json.dumps(values)
+    given = list(values) if is_postgres() else json.dumps(values)
     return {row[0] for row in ask(statement, [*taken, given])}
 
 
 @cache
 def _search(
-    vendor: str, model: type[models.Model], column: str, where: tuple[str, ...]
+    model: type[models.Model], column: str, where: tuple[str, ...]
 ) -> tuple[str, tuple[Converter | None, ...]]:
     """The statement of `_find`, the same for any number of values, and what converts `where`."""
     by_name = {field.attname: field for field in model._meta.concrete_fields}
@@ -285,7 +281,7 @@ def _search(
         else f"{quote(name)} = %s"
         for name in where
     ]
-    one_of = "= ANY(%s)" if vendor == "postgresql" else "IN (SELECT value FROM json_each(%s))"
+    one_of = "= ANY(%s)" if is_postgres() else "IN (SELECT value FROM json_each(%s))"
     conditions.append(f"{quote(column)} {one_of}")
     found = f"SELECT {quote(column)} FROM {quote(model._meta.db_table)}"
     converters = tuple(_converter(by_name[name]) for name in where)
@@ -309,21 +305,25 @@ def _insert_in_steps(statement: str, rows: list[list[Any]]) -> None:
     one row in each, a busy event loop makes that most of the work (measured: 330 against 160
     microseconds a call of the gateway).
     """
-    head = statement[: statement.index(" VALUES ")]
-    hole = f"({', '.join('?' * len(rows[0]))})"
-    with connection.wrap_database_errors, connection.cursor():
-        execute = connection.connection.execute
+    width = len(rows[0])
+    with sqlite_driver() as driver:
         start = 0
         for size in _STEPS:
-            if size * len(rows[0]) > _MOST_VARIABLES:
+            if size * width > _MOST_VARIABLES:
                 continue
             while len(rows) - start >= size:
                 step = rows[start : start + size]
                 start += size
                 # Few sizes, so that the driver's cache holds them all.
-                execute(
-                    f"{head} VALUES {', '.join([hole] * size)}", list(chain.from_iterable(step))
-                )
+                driver.execute(_for_rows(statement, width, size), list(chain.from_iterable(step)))
+
+
+@cache
+def _for_rows(statement: str, width: int, rows: int) -> str:
+    """An INSERT of one row with `width` columns, for several rows."""
+    head = statement[: statement.index(" VALUES ")]
+    hole = f"({', '.join('?' * width)})"
+    return f"{head} VALUES {', '.join([hole] * rows)}"
 
 
 def _values(
@@ -408,12 +408,12 @@ def _insertion_of_json(model: type[models.Model], names: tuple[str, ...]) -> str
 
 # Asked once for each shape of row: quoting some dozens of names costs more than a small insert.
 @cache
-def _insertion(vendor: str, model: type[models.Model], names: tuple[str, ...]) -> str:
+def _insertion(model: type[models.Model], names: tuple[str, ...]) -> str:
     columns, _ = _columns(model, names)
     quote = connection.ops.quote_name
     quoted = ", ".join(map(quote, columns))
     table = quote(model._meta.db_table)
-    if vendor == "postgresql":
+    if is_postgres():
         return f"COPY {table} ({quoted}) FROM STDIN"
     holes = ", ".join(["%s"] * len(columns))
     return f"INSERT INTO {table} ({quoted}) VALUES ({holes})"
@@ -441,7 +441,7 @@ def _converter(field: models.Field[Any, Any]) -> Converter | None:
 
 def _time_converter() -> Converter | None:
     """SQLite keeps times as text; psycopg takes them as they are."""
-    if connection.vendor != "sqlite":
+    if is_postgres():
         return None
     return _sqlite_time
 

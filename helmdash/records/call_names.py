@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from helmdash.records.bulk import insert_rows, upsert_rows
-from helmdash.records.direct import ask
+from helmdash.records.direct import ask, is_postgres
 from helmdash.records.many_ids import one_of
 from helmdash.records.models import Call, CallName, CallPayload, Conversation
 from helmdash.records.querysets import in_partitions, moment, starts_with
@@ -44,14 +44,13 @@ def find_places(project_id: int, names: Collection[str]) -> dict[str, Place]:
     if not names:
         return {}
     # Every transaction that records asks it: without the ORM, and the same for any number.
-    is_postgres = connection.vendor == "postgresql"
-    condition = "= ANY(%s)" if is_postgres else "IN (SELECT value FROM json_each(%s))"
+    condition = "= ANY(%s)" if is_postgres() else "IN (SELECT value FROM json_each(%s))"
     statement = (
         f"SELECT name, call_id, started_at FROM {CallName._meta.db_table}"
         f" WHERE project_id = %s AND name {condition}"
     )
     wanted = list(names)
-    given = [project_id, wanted if is_postgres else json.dumps(wanted)]
+    given = [project_id, wanted if is_postgres() else json.dumps(wanted)]
     found = ask(statement, given, of=connection_for(CallName))
     return {name: Place(pk, moment(at)) for name, pk, at in found}
 
@@ -151,7 +150,7 @@ def find_within(project_id: int, spans: Collection[tuple[int, int, int]]) -> lis
         return []
     source = (
         "unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS w(conversation_id, first, latest)"
-        if connection.vendor == "postgresql"
+        if is_postgres()
         else "(SELECT value ->> 0 AS conversation_id, value ->> 1 AS first, value ->> 2 AS latest"
         " FROM json_each(%s)) AS w"
     )
@@ -163,7 +162,7 @@ def find_within(project_id: int, spans: Collection[tuple[int, int, int]]) -> lis
     )
     told = (
         [list(each) for each in zip(*spans, strict=True)]
-        if connection.vendor == "postgresql"
+        if is_postgres()
         else [json.dumps(list(spans))]
     )
     with connection_for(CallName).cursor() as cursor:

@@ -8,12 +8,34 @@ Django's way. Inside of a transaction of Django's as well as out of one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+@cache
+def is_postgres() -> bool:
+    """Whether the usual connection is to PostgreSQL: the same for as long as a process lives.
+
+    To find this thread's connection and ask it takes some microseconds, and storing one call asks
+    dozens of times.
+    """
+    return connections[DEFAULT_DB_ALIAS].vendor == "postgresql"
+
+
+@contextmanager
+def sqlite_driver() -> Iterator[sqlite3.Connection]:
+    """SQLite's own connection of this thread, whose errors are raised as Django's."""
+    database = connections[DEFAULT_DB_ALIAS]
+    database.ensure_connection()
+    database.validate_no_broken_transaction()
+    with database.wrap_database_errors:
+        yield database.connection
 
 
 def ask(

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from django.db import connection, models
 
-from helmdash.records.direct import ask
+from helmdash.records.direct import ask, is_postgres
 from helmdash.records.models import Project
 
 
@@ -42,10 +42,9 @@ def lock_rows(
     Locked in the order of that column, so that two transactions cannot wait for each other; on
     SQLite the transaction itself is the lock. Values that no row has are left out. One query.
     """
-    statement, conversions = _search(connection.vendor, model, names, column)
+    statement, conversions = _search(model, names, column)
     wanted = list(values)
-    is_postgres = connection.vendor == "postgresql"
-    params: list[Any] = [project_id, wanted] if is_postgres else [json.dumps(wanted), project_id]
+    params: list[Any] = [project_id, wanted] if is_postgres() else [json.dumps(wanted), project_id]
     return [_converted(row, conversions) for row in ask(statement, params)]
 
 
@@ -61,14 +60,14 @@ def _converted(
 
 @cache
 def _search(
-    vendor: str, model: type[models.Model], names: tuple[str, ...], column: str
+    model: type[models.Model], names: tuple[str, ...], column: str
 ) -> tuple[str, tuple[tuple[int, Callable[[Any], Any]], ...]]:
     """The statement, the same for any number of values, and what converts which place of a row."""
     by_name = {field.attname: field for field in model._meta.concrete_fields}
     quote = connection.ops.quote_name
     table, key = quote(model._meta.db_table), f"t.{quote(column)}"
     chosen = ", ".join(f"t.{quote(str(by_name[name].column))}" for name in names)
-    if vendor == "postgresql":
+    if is_postgres():
         # An id finds its row: IS TRUE keeps a planner from one of the indexes that begin with the
         # project, of which a new database seems to hold few rows.
         own = "(t.project_id = %s) IS TRUE" if column == "id" else "t.project_id = %s"
@@ -78,15 +77,15 @@ def _search(
         # CROSS JOIN is SQLite's word for this order: from the few values to their rows.
         found = f"FROM json_each(%s) w CROSS JOIN {table} t WHERE t.project_id = %s"
         statement = f"SELECT {chosen} {found} AND {key} = w.value ORDER BY {key}"
-    conversions = ((place, _converter(vendor, by_name[name])) for place, name in enumerate(names))
+    conversions = ((place, _converter(by_name[name])) for place, name in enumerate(names))
     return statement, tuple((place, how) for place, how in conversions if how is not None)
 
 
-def _converter(vendor: str, field: models.Field[Any, Any]) -> Callable[[Any], Any] | None:
+def _converter(field: models.Field[Any, Any]) -> Callable[[Any], Any] | None:
     """From what the driver gives; None where that is it already."""
     if isinstance(field, models.JSONField):
         return _json
-    if vendor == "sqlite" and isinstance(field, models.DateTimeField):
+    if not is_postgres() and isinstance(field, models.DateTimeField):
         return _time
     return None
 

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 
 from django.db import connection, transaction
 
+from helmdash.records.direct import is_postgres
+
 # The tables by the time of a call, `started_at`.
 TABLES = ("records_call", "records_callpayload")
 # Whatever is older lies in one partition: models with an API are younger, and a clock that is wrong
@@ -52,7 +54,7 @@ def new_months(times: Iterable[datetime]) -> list[list[Month]]:
 
     A partition takes locks of its own; a history of years in one report would take hundreds.
     """
-    if connection.vendor != "postgresql":
+    if not is_postgres():
         return []
     some = list(times)
     if len(some) <= MOST_AT_ONCE:
@@ -66,7 +68,7 @@ def new_months(times: Iterable[datetime]) -> list[list[Month]]:
 
 def provide(times: Iterable[datetime]) -> None:
     """See that the months of these times have their partitions, inside of the transaction."""
-    if connection.vendor != "postgresql":
+    if not is_postgres():
         return
     make({month_of(at) for at in times} - _known)
 
@@ -114,7 +116,7 @@ def statements(months: Iterable[Month], *, tables: Sequence[str] = TABLES) -> It
 
 def existing() -> list[Month]:
     """The months that have partitions, in order; known from now on. One query."""
-    if connection.vendor != "postgresql":
+    if not is_postgres():
         return []
     with connection.cursor() as cursor:
         cursor.execute(

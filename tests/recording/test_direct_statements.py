@@ -5,13 +5,18 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import TransactionManagementError
+from django.db.utils import ConnectionHandler
 from django.test.utils import CaptureQueriesContext
 
+from helmdash.core.calls.capture import Capture
 from helmdash.queries.access import ProjectInfo
 from helmdash.records import bulk, direct
+from helmdash.records.direct import is_postgres
 from helmdash.records.models import Project
+from tests.recording.support import record
 
 TABLE = Project._meta.db_table
 
@@ -42,6 +47,33 @@ def test_nothing_is_asked_in_a_transaction_that_is_broken() -> None:
             direct.ask(f"SELECT id FROM {TABLE}", [])
 
 
+@pytest.mark.django_db
+@pytest.mark.skipif(is_postgres(), reason="inserts past Django's cursors are SQLite's")
+def test_nothing_is_inserted_in_a_transaction_that_is_broken() -> None:
+    with transaction.atomic():
+        transaction.set_rollback(True)
+        with pytest.raises(TransactionManagementError):
+            bulk.insert_rows(Project, [{"slug": "new", "name": "New"}])
+
+
+def test_recording_a_call_asks_for_its_connection_once_a_statement(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To find a thread's connection costs as much as a small statement does."""
+    record(project, Capture(model="m", id="first", conversation="c"))
+    asked: list[str] = []
+    find = type(connections).__getitem__
+
+    def count(self: ConnectionHandler, alias: str) -> BaseDatabaseWrapper:
+        asked.append(alias)
+        return find(self, alias)
+
+    monkeypatch.setattr(type(connections), "__getitem__", count)
+    record(project, Capture(model="m", id="second", conversation="c"))
+
+    assert len(asked) <= 30
+
+
 @pytest.mark.parametrize(
     "at",
     [
@@ -50,7 +82,7 @@ def test_nothing_is_asked_in_a_transaction_that_is_broken() -> None:
         datetime(2026, 11, 24, 7, tzinfo=timezone(timedelta(hours=5, minutes=30))),
     ],
 )
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL takes times as they are")
+@pytest.mark.skipif(is_postgres(), reason="PostgreSQL takes times as they are")
 def test_a_time_is_written_as_django_writes_it(at: datetime) -> None:
     assert bulk._sqlite_time(at) == connection.ops.adapt_datetimefield_value(at)
 

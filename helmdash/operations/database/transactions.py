@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import IntegrityError, OperationalError, transaction
 
 from helmdash.operations.database import timeouts
 from helmdash.records import partitions
+from helmdash.records.direct import is_postgres
 
 Result = TypeVar("Result")
 
@@ -58,7 +59,7 @@ def write_and_pause(work: Callable[[], Result]) -> Result:
     """
     began = time.monotonic()
     done = write(work)
-    if connection.vendor == "sqlite":
+    if not is_postgres():
         time.sleep(min(time.monotonic() - began, _MOST_PAUSE_S))
     return done
 
@@ -69,7 +70,7 @@ def writer_lock() -> Iterator[None]:
 
     Raises OperationalError where it is not free within `timeouts.writer_lock_timeout_s`.
     """
-    if connection.vendor != "sqlite":
+    if is_postgres():
         yield
         return
     if not _sqlite_writer.acquire(timeout=timeouts.writer_lock_timeout_s()):

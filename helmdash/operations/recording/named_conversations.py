@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from django.db import connection
-
 from helmdash.core.calls.joining import session_name
 from helmdash.operations.database.transactions import Collision
 from helmdash.operations.recording.conversation_rows import (
@@ -18,6 +16,7 @@ from helmdash.operations.recording.conversation_rows import (
 )
 from helmdash.operations.recording.judging import Judged
 from helmdash.records.call_names import find_conversations
+from helmdash.records.direct import is_postgres
 
 
 def lock_conversations(
@@ -37,7 +36,7 @@ def lock_conversations(
         found |= elsewhere
         missing = {name: item for name, item in missing.items() if name not in elsewhere}
     if missing:
-        found |= make_named(project_id, missing, ids, is_alone=connection.vendor == "sqlite")
+        found |= make_named(project_id, missing, ids, is_alone=not is_postgres())
     if len(found) < len(names):
         raise Collision("a conversation was deleted while a call of it came in")
     return found
