@@ -38,6 +38,9 @@ _SETTINGS = {
     "full_page_writes": "off",
     "listen_addresses": "''",
     "max_connections": "200",
+    # For each part of a partitioned table, each statement has the checks of its rows read and
+    # compared, an eighth of a backend's time. The parts' bounds, by which they are left out, stay.
+    "constraint_exclusion": "off",
 }
 
 
