@@ -40,9 +40,7 @@ def _ids(response: Any) -> list[str]:
     return [item["id"] for item in response.json()["items"]]
 
 
-@pytest.mark.parametrize(
-    ("query", "ids"),
-    [
+FILTERS_OF_CALLS: list[tuple[dict[str, str], list[str]]] = [
         ({}, ["x1", "b2", "b1", "a3", "a2", "a1"]),
         ({"conversation": "alpha"}, ["a3", "a2", "a1"]),
         ({"conversation": "nobody"}, []),
@@ -67,10 +65,13 @@ def _ids(response: Any) -> list[str]:
         # empty filters are left out
         ({"model": "", "q": "", "conversation": "", "cursor": ""}, ["x1", "b2", "b1", "a3", "a2",
                                                                    "a1"]),
-    ],
-)  # fmt: skip
-def test_filters_of_calls(recorded: Door, query: dict[str, str], ids: list[str]) -> None:
-    assert _ids(recorded.get("/calls", query)) == ids
+]  # fmt: skip
+
+
+def test_filters_of_calls(recorded: Door, subtests: pytest.Subtests) -> None:
+    for query, ids in FILTERS_OF_CALLS:
+        with subtests.test(query=query):
+            assert _ids(recorded.get("/calls", query)) == ids
 
 
 def test_an_offset_may_arrive_unescaped(recorded: Door) -> None:
