@@ -21,12 +21,12 @@ from tests.support.emptying import empty_instead_of_flushing
 from tests.support.laws import try_few
 from tests.support.model import LocalModel, NoModel, find_weights, run_model
 from tests.support.postponed import postpone
-from tests.support.reporting import send_what_matters
 from tests.support.server import Served
 from tests.support.serving import Servers
 from tests.support.stack import RunWithRoom
 from tests.support.statements import function_of, read_list
 from tests.support.template import copy_tables, template_database
+from tests.support.workers import take_over
 
 # Here and not in a hook: a conftest.py below may import models.
 environment.prepare()
@@ -93,10 +93,15 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         session.exitstatus = pytest.ExitCode.OK
 
 
+# Before xdist's own.
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    take_over(config)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_servers)
     config.pluginmanager.register(RunWithRoom())
-    send_what_matters(config)
 
 
 def pytest_report_header() -> str:
@@ -114,16 +119,6 @@ def pytest_collection() -> Generator[None, object, object]:
         # One request of a test makes more than the 700 new objects of the default.
         gc.set_threshold(10_000, 20, 20)
         gc.enable()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    if config.getvalue("dist") != "loadgroup":
-        return None
-    # Only the controller has one.
-    from tests.support.scheduling import ForgettingGroups
-
-    return ForgettingGroups(config, log)
 
 
 # First, because xdist's own hook reads the marks.

@@ -1,6 +1,6 @@
 """A plugin that compiles HelmDash and the tests, and collects none: `make test` once in a checkout.
 
-In a fresh one each worker would rewrite the asserts of all tests by itself, at the same time: 13 s
+In a fresh one both runs would rewrite the asserts of all tests, at the same time: 13 s
 of CPU each. pytest has no public way to have it done before, so a failure here costs time only.
 """
 

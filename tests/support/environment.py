@@ -1,7 +1,7 @@
 """The environment of a test run: nothing of the developer's shell, and the database asked for.
 
-tests/conftest.py calls `prepare` before Django reads its settings. Under xdist the controller
-prepares; the workers inherit what it set.
+tests/conftest.py calls `prepare` before Django reads its settings. Where workers run
+the tests, the process that starts them prepares; they inherit what it set.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _data_dir: str | None = None
 
 
 def is_worker() -> bool:
-    """Whether this process runs tests for an xdist controller."""
+    """Whether this process runs tests for another one."""
     return "PYTEST_XDIST_WORKER" in os.environ
 
 

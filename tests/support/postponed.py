@@ -1,7 +1,7 @@
 """The vendors' SDKs, loaded when a test first uses one.
 
-Every worker collects all tests and runs a part of them. The SDKs are six thousand modules full of
-pydantic's classes: loading them was a fifth of what collecting took, in each worker.
+A run collects all tests, and often runs a part of them. The SDKs are six thousand modules full of
+pydantic's classes: loading them was a fifth of what collecting took.
 
 After `postpone`, `import openai` gives a stand-in that loads the package at its first attribute.
 So a test module says `import openai` and `openai.NotFoundError`, and names no member of it while it

@@ -15,6 +15,7 @@ import pytest
 
 from tests.support import environment
 from tests.support.server import Served, serve
+from tests.support.sharing_out import group_of
 
 # The fixture by which tests start servers.
 _FIXTURE = "serve"
@@ -68,10 +69,6 @@ class Servers:
         who does gets a new one. Without workers, the tests of a group do not follow each other.
         """
         yield
-        if environment.is_worker() and _group(item) not in (None, _group(nextitem)):
+        following = group_of(nextitem) if nextitem is not None else None
+        if environment.is_worker() and group_of(item) not in (None, following):
             self._end_kept()
-
-
-def _group(item: pytest.Item | None) -> str | None:
-    mark = item.get_closest_marker("xdist_group") if item is not None else None
-    return mark.args[0] if mark is not None else None

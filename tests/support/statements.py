@@ -58,10 +58,10 @@ class Told:
 class _Notes:
     """Everything that was asked in this process, by number, and by test."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._lines: list[str] = []
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
         self._numbers: dict[str, int] = {}
+        self._written = 0
         self._shapes: dict[str, str] = {}
         self.now: set[int] = set()
 
@@ -76,13 +76,14 @@ class _Notes:
 
     def end(self, item: pytest.Item, seconds: float) -> None:
         fixtures = set(item.fixturenames) if isinstance(item, pytest.Function) else set()
-        line = [item.nodeid, seconds, not fixtures & _NOT_ALONE, sorted(self.now)]
-        self._lines.append(json.dumps(line))
+        # With what no line before has said: a worker may end at any time.
+        new = [*self._numbers][self._written :]
+        self._written += len(new)
+        line = [item.nodeid, seconds, not fixtures & _NOT_ALONE, sorted(self.now), new]
+        name = f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.jsonl"
+        with (self._directory / name).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
         self.now = set()
-
-    def close(self) -> None:
-        lines = [*self._lines, json.dumps(list(self._numbers))]
-        self._file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 _notes: _Notes | None = None
@@ -98,8 +99,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if directory is None:
         return
     Path(directory).mkdir(parents=True, exist_ok=True)
-    name = f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.jsonl"
-    _notes = _Notes(Path(directory, name))
+    _notes = _Notes(Path(directory))
     _listen(_notes)
 
 
@@ -132,11 +132,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         _notes.end(item, time.process_time() - started)
-
-
-def pytest_sessionfinish() -> None:
-    if _notes is not None:
-        _notes.close()
 
 
 def shape_of(statement: str) -> str:
@@ -185,8 +180,10 @@ def read_notes(directory: Path) -> dict[str, Told]:
     """What every test function asked, by its id without a case."""
     found: dict[str, Told] = {}
     for file in directory.glob("*.jsonl"):
-        *tests, texts = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-        for node, seconds, may_stay_away, asked in tests:
+        texts: list[str] = []
+        for line in file.read_text("utf-8").splitlines():
+            node, seconds, may_stay_away, asked, new = json.loads(line)
+            texts += new
             told = found.setdefault(function_of(node), Told())
             told.seconds += seconds + _LEAST_SECONDS
             if node.startswith(_BY_CHANCE):
@@ -217,7 +214,7 @@ def _worth(told: Told, asked: set[str]) -> float:
 
 
 def function_of(node: str) -> str:
-    """A test's id without its case, and without the group that xdist adds."""
+    """A test's id without its case, and without the group that xdist adds where it runs them."""
     return node.split("[")[0].split("@")[0]
 
 

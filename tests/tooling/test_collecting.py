@@ -1,4 +1,4 @@
-"""What every worker does before its first test stays small."""
+"""What a run does before its first test stays small."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_no_test_module_uses_an_sdk_while_it_is_collected() -> None:
         for line in _uses(ast.parse(file.read_text("utf-8")).body)
     }
 
-    assert used == set(), "each loads a thousand modules, in every worker"
+    assert used == set(), "each loads a thousand modules, before the first test"
 
 
 def _uses(body: list[ast.stmt]) -> list[int]:

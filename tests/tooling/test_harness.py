@@ -26,6 +26,7 @@ from tests.support.model import LocalModel
 from tests.support.postgres import NoPostgres, Postgres, find_binaries
 from tests.support.processes import kill, run_python, spawn_python
 from tests.support.server import Served
+from tests.support.sharing_out import group_of
 
 _CHILD = """
 import atexit, json, os, signal, sys
@@ -197,9 +198,7 @@ print(json.dumps([told, loaded(), ollama.Client.__name__, loaded()]))
 
 @pytest.mark.browser
 def test_one_worker_has_the_browser(request: pytest.FixtureRequest) -> None:
-    grouped = request.node.nodeid.endswith("@browser")
-
-    assert grouped == getattr(request.config.option, "loadgroup", False)
+    assert group_of(request.node) == "browser"
 
 
 @pytest.mark.browser
