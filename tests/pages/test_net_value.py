@@ -42,6 +42,12 @@ def test_every_page_tells_what_a_shortened_prompt_came_to(
     assert "\N{MINUS SIGN}3,192" in page
     assert "\N{MINUS SIGN}0.07 1 unknown" in page
     assert "pays after 3 calls" in page
+    # A sum leads to what it adds up.
+    whole = owner.get("/net-value/?range=all").getvalue().decode()
+    assert re.search(r'<dt>Net, tokens</dt><dd><a href="/net-value/\?[^"]*#each">', whole)
+    assert re.search(
+        r'data-name="Saved"><a href="/net-value/\?[^"]*kind=compaction[^"]*#each">', whole
+    )
     html = owner.get("/net-value/?range=all&kind=compaction").getvalue().decode()
     assert all(f"/calls/{each}/" in html for each in ("c1", "c2", "c3"))
     assert "/calls/cut/" not in html
@@ -106,7 +112,7 @@ def test_every_count_leads_to_as_many(owner: Client, project: ProjectInfo) -> No
     followed = 0
     for page in ("/net-value/?range=all", "/conversations/other/", "/trims/?range=all"):
         html = owner.get(page).getvalue().decode()
-        for address, text in re.findall(r'href="(/net-value/[^"]+)">([\d,]+(?: %)?)</a>', html):
+        for address, text in re.findall(r'href="(/net-value/[^"#]+)">([\d,]+(?: %)?)</a>', html):
             listed = owner.get(unescape(address), follow=True).content.decode()
             if "/calls/" in address:
                 found = len(re.findall(r"data-row", listed))

@@ -58,7 +58,8 @@ class ShownModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRow:
-    """What the page shows of a row. optimal_from, critical_from: "" where the row sets the line."""
+    """What the page shows of a row. optimal_from, critical_from: "" where the row sets the line.
+    calls, prompts: addresses of the calls whose model its key fits, and of those of its spread."""
 
     told: RowUse
     optimal_from: str
@@ -67,6 +68,7 @@ class ShownRow:
     models: tuple[ShownModel, ...]
     more_models: int
     calls: str
+    prompts: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,7 @@ def shown_row(use: RowUse) -> ShownRow:
         ),
         more_models=max(len(use.models) - _MODELS_NAMED, 0),
         calls=calls_of(use.row.budget.key),
+        prompts=calls_of(use.row.budget.key, range="30d"),
     )
 
 

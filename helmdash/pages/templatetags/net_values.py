@@ -43,17 +43,29 @@ def sum_of(
     field: str = "",
     name: str = "",
     why: str = "none is known",
+    *,
+    is_gain: bool = True,
 ) -> SafeString:
-    """A sum, and how many are not in it, which leads to these. part: what they are called; field,
-    name: of a row of sums, as net_count has them."""
-    if isinstance(value, UsdSum):
-        shown = signed_usd(value.sum, why)
+    """A sum, which leads to what it adds up, and how many are not in it, which leads to these.
+    part: what they are called; field, name: of a row of sums, as net_count has them. is_gain: with
+    its sign."""
+    if value.sum is None:
+        shown = dash(why)
+    elif isinstance(value, UsdSum):
+        shown = _added_up(context, signed_usd(value.sum), field, name)
     else:
-        shown = signed_tokens(value.sum, why)
+        said = signed_tokens(value.sum) if is_gain else format_html("{}", f"{value.sum:,}")
+        shown = _added_up(context, said, field, name)
     if not value.unknown:
         return shown
     unknown = net_count(context, value.unknown, part, field, name)
     return format_html('{}<span class="sub">{} unknown</span>', shown, unknown)
+
+
+def _added_up(context: template.Context, shown: SafeString, field: str, name: str) -> SafeString:
+    """Where the single ones are that a sum is made of."""
+    given = {**context["net_query"], **({field: name} if field else {})}
+    return format_html('<a href="{}?{}#each">{}</a>', reverse("net-value"), urlencode(given), shown)
 
 
 @register.simple_tag(takes_context=True)
