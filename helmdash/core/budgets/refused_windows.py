@@ -59,6 +59,8 @@ _WORDINGS = tuple(
         # Cohere: "cannot exceed 4081"; Qwen: "Range of input length should be [1, 30720]"
         rf"tokens? in the prompt cannot exceed {_N}",
         rf"range of input length should be \[\d+, ?{_N}\]",
+        # SGLang: "exceeds the maximum allowed length (4096 tokens)"
+        rf"maximum allowed length(?: of)? ?[(:]? ?{_N}",
         # GitHub Models: "Max size: 8000 tokens"
         rf"max size ?: ?{_N} tokens",
         # Cerebras: "Current length is 9000 while limit is 8192"; others: "9000 > 8192"

@@ -108,7 +108,7 @@ _WORDINGS: dict[ErrorKind, str] = {
             # OpenAI Responses, MiniMax, Anthropic ("input length and max_tokens exceed"), SGLang
             r"exceed\w* (?:[^\s.]+ ){0,5}context",
             r"context (?:length|window|size|limit) (?:is |was |has been )?exceed",
-            r"longer than the (?:model|context)",  # SGLang
+            r"longer than the (?:model|context)|input length [^.]{0,20}exceeds the max",  # SGLang
             r"too long to fit into the model|model'?s context length is only",  # vLLM
             r"exceed max message tokens",  # Volcengine
             r"(?:greater|larger) than the (?:max )?context",  # LM Studio, llama.cpp

@@ -41,6 +41,7 @@ _TEXT = r"""
 272000 | Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.
 8192 | context length exceeded: 9000 > 8192
 8192 | Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192
+4096 | Input length (5000 tokens) exceeds the maximum allowed length (4096 tokens). Use a shorter input or enable --allow-auto-truncate.
 4096 | The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 9000>= n_ctx: 4096)
 128000 | maximum context length of 128000. 5 messages
 131072 | you requested 131073 tokens > max context length 131072.

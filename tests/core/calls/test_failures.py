@@ -852,7 +852,7 @@ def test_a_long_error_is_cut_in_the_detail() -> None:
 
 
 def test_the_rules_have_a_version() -> None:
-    assert CLASSIFIER_VERSION == "causes-5"
+    assert CLASSIFIER_VERSION == "causes-6"
 
 
 def test_rule_ids_are_unique_and_every_cause_can_be_given() -> None:
