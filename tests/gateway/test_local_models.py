@@ -322,7 +322,7 @@ def _sends(house: House, num_ctx: int) -> dict[str, Any] | None:
 def test_a_real_models_prompt_is_whole_with_the_window_and_cut_without(
     serve: Callable[..., Served], local_model: LocalModel
 ) -> None:
-    long = "The quick brown fox jumps over the lazy dog. " * 50  # some 500 tokens
+    long = "The quick brown fox jumps over the lazy dog. " * 30  # some 300 tokens
     with run_shim(local_model) as ollama:
         ollama.ways.default = 256
         served = serve(OLLAMA_HOST=ollama.url)
