@@ -15,7 +15,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.queries.access import ProjectInfo
 from helmdash.records import bulk, direct
 from helmdash.records.direct import is_postgres
-from helmdash.records.models import Project
+from helmdash.records.models import Call, Project
 from tests.recording.support import record
 
 TABLE = Project._meta.db_table
@@ -72,6 +72,20 @@ def test_recording_a_call_asks_for_its_connection_once_a_statement(
     record(project, Capture(model="m", id="second", conversation="c"))
 
     assert len(asked) <= 30
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_rows_are_the_same_however_many_go_to_the_driver_at_once(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch, is_alone: bool
+) -> None:
+    monkeypatch.setattr(bulk, "_process", bulk._Process())
+    if is_alone:
+        bulk.store_alone()
+
+    record(project, *(Capture(model="m", id=f"c{number}") for number in range(22)))
+
+    found = Call.objects.order_by("id").values_list("name", flat=True)
+    assert list(found) == [f"c{number}" for number in range(22)]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_GARBAGE_AFTER, 10, 100)
-    server = WriterServer(socket.socket(fileno=int(sys.argv[1])), clock=timezone.now)
+    server = WriterServer(socket.socket(fileno=int(sys.argv[1])), clock=timezone.now, is_alone=True)
     threading.Thread(target=server.serve, name="accept", daemon=True).start()
     while os.read(sys.stdin.fileno(), 1024):
         pass

@@ -23,6 +23,7 @@ from helmdash.operations.recorder.units import Outcome
 from helmdash.operations.recorder.wire import Group
 from helmdash.operations.recording import truncation
 from helmdash.queries.ledger import ProcessLedger
+from helmdash.records.bulk import store_alone
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,16 @@ logger = logging.getLogger(__name__)
 class WriterServer:
     """Takes connections on a socket that listens, until it is stopped."""
 
-    def __init__(self, listener: socket.socket, *, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        *,
+        clock: Callable[[], datetime],
+        is_alone: bool = False,
+    ) -> None:
+        """is_alone: this process does nothing else (records.bulk)."""
+        if is_alone:
+            store_alone()
         self._listener = listener
         self._clock = clock
         self._threads: dict[threading.Thread, socket.socket] = {}
