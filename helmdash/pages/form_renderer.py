@@ -51,6 +51,16 @@ def _select(widget: Widget) -> SafeString | None:
     return _markup(f'<select name="{name}"{_attributes(widget)}>{listed}\n</select>\n')
 
 
+def _date_and_time(widget: Widget) -> SafeString:
+    """The admin's two fields of a moment, each named: Django writes their names beside them, where
+    no screen reader takes them for names. The legend around both says what moment it is."""
+    date, time = (
+        _input({**part, "attrs": {**part["attrs"], "aria-label": name}})
+        for part, name in zip(widget["subwidgets"], ("Date", "Time"), strict=True)
+    )
+    return _markup(f'<p class="datetime">\n  Date: {date}<br>\n  Time: {time}\n</p>\n')
+
+
 def _option(option: Widget) -> str:
     value, label = _text(option["value"]), _text(option["label"])
     return f'\n  <option value="{value}"{_attributes(option)}>{label}</option>\n'
@@ -74,6 +84,7 @@ def _markup(text: str) -> SafeString:
 
 _WRITERS: Final[Mapping[str, Callable[[Widget], SafeString | None]]] = {
     f"{_FOLDER}/select.html": _select,
+    "admin/widgets/split_datetime.html": _date_and_time,
     **{
         f"{_FOLDER}/{kind}.html": _input
         for kind in ("input", "text", "number", "hidden", "email", "url", "password", "date")

@@ -35,6 +35,10 @@ PLAIN_PAGES = [
 ]
 
 
+# It has a field of a moment, and choices with buttons beside them.
+KEY_FORM = "records/apikey/add/"
+
+
 def admin(served: Served, path: str) -> str:
     return f"{served.base_url}/admin/{path}"
 
@@ -137,10 +141,24 @@ def test_pages_are_accessible_and_the_dashboard_is_one_click_away(
     page = browser_page
     sign_in(page, served)
 
-    for path in ("", "records/budget/", "records/budget/add/", "records/call/"):
+    for path in ("", "records/budget/", "records/budget/add/", "records/call/", KEY_FORM):
         # Loaded in each: the stock admin's links take some tenths of a second to change colour.
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             page.goto(admin(served, path))
             assert page.accessibility(colours_alone=scheme == "dark") == [], path
         assert page.get_attribute(".rail .brand", "href") == "/"
+
+
+@pytest.mark.browser
+def test_no_form_hides_a_part_of_its_fields_on_a_phone(
+    served: Served, browser_page: BrowserPage
+) -> None:
+    sign_in(browser_page, served)
+    browser_page.set_viewport_size({"width": 390, "height": 844})
+
+    browser_page.goto(admin(served, KEY_FORM))
+
+    rows = browser_page.locator(".form-row")
+    hidden = "rows => rows.filter(row => row.scrollWidth > row.clientWidth).length"
+    assert (rows.count(), rows.evaluate_all(hidden)) == (4, 0)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 from django import forms
+from django.contrib.admin.widgets import AdminSplitDateTime
 from django.forms.renderers import DjangoTemplates
 from django.utils.safestring import mark_safe
 
@@ -42,6 +43,17 @@ def test_a_field_is_written_as_djangos_templates_write_it(name: str) -> None:
     written = widget.render("field<", value, dict(attrs), QuickRenderer())
 
     assert_same(written, widget.render("field<", value, dict(attrs), DjangoTemplates()))
+
+
+@pytest.mark.parametrize("value", [None, ["2026-11-24", "10:31:21"]])
+def test_the_two_fields_of_a_moment_in_the_admin_have_a_name_each(value: object) -> None:
+    widget, attrs = AdminSplitDateTime(), {"id": "id_expires_at", "required": True}
+
+    written = widget.render("expires_at", value, attrs, QuickRenderer())
+
+    named = written.replace(' aria-label="Date"', "", 1).replace(' aria-label="Time"', "", 1)
+    assert len(written) - len(named) == len(' aria-label="Date"') * 2
+    assert_same(named, widget.render("expires_at", value, attrs, DjangoTemplates()))
 
 
 def assert_same(written: str, expected: str) -> None:
