@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ def test_every_test_that_is_left_out_on_the_second_database_exists() -> None:
     assert gone == set(), "run `make said-elsewhere`, or take the lines out"
 
 
+@cache
 def functions(path: str) -> set[str]:
     """The functions of a test file; none, where there is no file."""
     file = ROOT / path
