@@ -11,6 +11,7 @@ import shutil
 import signal
 import tempfile
 from pathlib import Path
+from typing import NoReturn
 
 import django
 import pytest
@@ -67,11 +68,23 @@ def clean() -> dict[str, str]:
 
 def prepare() -> None:
     """Set the environment, start PostgreSQL if it is asked for, and set Django up."""
-    # Asked to end, end as on Ctrl-C: with what was started stopped and removed.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_when_asked()
     if not is_worker():
         _prepare_controller()
     django.setup()
+
+
+def end_when_asked() -> None:
+    """Asked to end, end as on Ctrl-C: with what was started stopped and removed.
+
+    Whoever asks twice, as `make` passes on what its whole group is sent, does not break that off.
+    """
+
+    def end(number: int, frame: object) -> NoReturn:
+        signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end)
 
 
 def _prepare_controller() -> None:

@@ -178,6 +178,22 @@ def test_a_forked_process_can_be_awaited_and_killed(tmp_path: Path) -> None:
     assert kill(process) == -signal.SIGKILL == process.poll()
 
 
+def test_a_run_that_is_asked_to_end_twice_stops_what_it_started() -> None:
+    code = """
+import os, signal
+from tests.support.environment import end_when_asked
+end_when_asked()
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+except KeyboardInterrupt:
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("stopped")
+"""
+    done = run_python("-c", code, env={"PATH": os.defpath}, timeout=_SECONDS)
+
+    assert (done.stdout, done.returncode) == ("stopped\n", 0), done.stderr
+
+
 def test_a_vendors_sdk_is_loaded_when_it_is_used_and_not_when_it_is_collected() -> None:
     # What pytest and hypothesis ask of whatever a test module imports.
     code = """
