@@ -22,6 +22,13 @@ from tests.support.processes import Process, free_port, kill, wait_for_http
 
 PORTKEY, LITELLM = "Portkey", "LiteLLM"
 _PORTKEY_PACKAGE = "@portkey-ai/gateway"
+# Portkey 1.15 takes any 1.x of what it serves with. The newest of them, 1.19.19, gives out headers
+# of `fetch` as they are, which Portkey cannot add to: it answers every stream with status 500.
+_PORTKEY_MANIFEST = {
+    "private": True,
+    "dependencies": {_PORTKEY_PACKAGE: "1.15.2"},
+    "overrides": {"@hono/node-server": "1.13.8"},
+}
 _LEAST_NODE = 18
 _INSTALL_SECONDS = 1_800
 _MOST_WORDS = 100
@@ -38,11 +45,14 @@ def start_portkey(stack: ExitStack, upstream_url: str) -> Target:
     home = _home("portkey")
     server = home / "node_modules" / _PORTKEY_PACKAGE / "build" / "start-server.js"
     node = _node()
-    if not server.exists():
+    manifest = home / "package.json"
+    if not server.exists() or json.loads(manifest.read_text()) != _PORTKEY_MANIFEST:
         npm = shutil.which("npm") or str(Path(node).with_name("npm"))
-        _install(
-            [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", _PORTKEY_PACKAGE], home
-        )
+        # What an older manifest brought would stay.
+        (home / "package-lock.json").unlink(missing_ok=True)
+        shutil.rmtree(home / "node_modules", ignore_errors=True)
+        manifest.write_text(json.dumps(_PORTKEY_MANIFEST))
+        _install([npm, "install", "--no-audit", "--no-fund", "--ignore-scripts"], home)
     port = free_port()
     process = _start(stack, home, [node, str(server), f"--port={port}", "--headless"], port, "/")
     return Target(

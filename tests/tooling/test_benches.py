@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench import large, peers
+from bench import large, peer_servers, peers
 from bench.databases import Place
 from bench.load import request_body
 from bench.turns import Turn
@@ -80,3 +81,26 @@ def test_a_list_that_grows_with_the_calls_misses_its_goal(tmp_path: Path) -> Non
     assert verdict("list GET /calls", 1.5, 1)  # too short to be told apart
     assert verdict("page overview", 99, 99)
     assert not verdict("page overview", 101, 101)
+
+
+def test_a_portkey_that_answers_no_streams_is_installed_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As `npm install @portkey-ai/gateway` leaves it: with the newest of all that it asks for.
+    home = tmp_path / "portkey"
+    server = home / "node_modules/@portkey-ai/gateway/build/start-server.js"
+    server.parent.mkdir(parents=True)
+    server.touch()
+    (home / "package.json").write_text('{"dependencies": {"@portkey-ai/gateway": "^1.15.2"}}')
+    monkeypatch.setenv("BENCH_PEERS", str(tmp_path))
+    monkeypatch.setattr(peer_servers, "_node", lambda: "/usr/bin/node")
+
+    def install(command: list[str], place: Path) -> None:
+        asked = json.loads((place / "package.json").read_text())
+        assert (place, asked["overrides"]) == (home, {"@hono/node-server": "1.13.8"})
+        assert not server.exists()
+        raise peer_servers.NoPeer("enough was seen")
+
+    monkeypatch.setattr(peer_servers, "_install", install)
+    with ExitStack() as stack, pytest.raises(peer_servers.NoPeer, match="enough was seen"):
+        peer_servers.start_portkey(stack, "http://127.0.0.1:1/v1")
