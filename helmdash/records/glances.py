@@ -12,6 +12,7 @@ from functools import cache
 
 from django.db import connection
 
+from helmdash.records.direct import ask
 from helmdash.records.models import Call, Conversation, Guidance, Round
 
 
@@ -39,12 +40,10 @@ class Glance:
 
 def find_glance(*, project_id: int, name: str) -> Glance | None:
     """Look at a conversation. None if it does not exist. One query, which locks nothing."""
-    with connection.cursor() as cursor:
-        cursor.execute(_statement(connection.vendor), [project_id, name])
-        row = cursor.fetchone()
-    if row is None:
+    rows = ask(_statement(connection.vendor), [project_id, name])
+    if not rows:
         return None
-    number, generation, is_empty, stream, care, restart, has_inserts, *call = row
+    number, generation, is_empty, stream, care, restart, has_inserts, *call = rows[0]
     return Glance(
         number,
         generation,

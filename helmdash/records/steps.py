@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import TypeVar
 
 from django.db import connection
 from django.db.models import DEFERRED, Model
 
+from helmdash.records.direct import ask, tell
 from helmdash.records.models import (
     Call,
     Conversation,
@@ -57,7 +59,8 @@ class OpenRound:
 
 def lock_conversation(*, project_id: int, name: str) -> Conversation | None:
     """The row, locked until the transaction ends. None if it does not exist. One query."""
-    found = _first(Conversation, _lock_statement(connection.vendor), [project_id, name])
+    told = (project_id, name)
+    found = _first(Conversation, _OF_CONVERSATION, _lock_statement(connection.vendor), told)
     if found is not None:
         found.is_round_empty = bool(found.is_round_empty)  # SQLite has numbers only
         found.newest_stream = _read(found.newest_stream)
@@ -66,9 +69,8 @@ def lock_conversation(*, project_id: int, name: str) -> Conversation | None:
 
 def find_opened(row: Conversation) -> OpenRound:
     """Look at a conversation that is locked. One query."""
-    with connection.cursor() as cursor:
-        cursor.execute(_opened_statement(connection.vendor), [row.pk, row.project_id])
-        number, care, restart, has_inserts, first = cursor.fetchone()
+    (found,) = ask(_opened_statement(connection.vendor), [row.pk, row.project_id])
+    number, care, restart, has_inserts, first = found
     stored = _read(restart)
     return OpenRound(
         number=number,
@@ -81,56 +83,55 @@ def find_opened(row: Conversation) -> OpenRound:
 
 def find_newest_call(row: Conversation) -> Call | None:
     """The newest call of the open round, as far as care asks. None: it has none. One query."""
-    told = [row.project_id, row.pk, row.round_number]
-    return _first(Call, _call_statement(connection.vendor), told)
+    told = (row.project_id, row.pk, row.round_number)
+    return _first(Call, _OF_CALL, _call_statement(connection.vendor), told)
 
 
 def store_care(row: Conversation, care: Mapping[str, object]) -> None:
     """Store where remediation stands in the open round. One statement."""
-    with connection.cursor() as cursor:
-        told = (json.dumps(care), row.project_id, row.pk, row.round_number)
-        cursor.execute(_care_statement(connection.vendor), told)
+    told = (json.dumps(care), row.project_id, row.pk, row.round_number)
+    tell(_care_statement(connection.vendor), told)
 
 
 def find_own_text(row: Conversation, strength: str) -> tuple[int, str]:
     """How many reminders there are, and the project's own words for a guidance ("": none). One
     query."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _text_statement(connection.vendor, strength),
-            [row.project_id, row.pk, row.project_id],
-        )
-        reminders, text = cursor.fetchone()
+    told = (row.project_id, row.pk, row.project_id)
+    ((reminders, text),) = ask(_text_statement(connection.vendor, strength), told)
     return int(reminders), text
 
 
 def store_guidance(values: Mapping[str, object]) -> None:
     """Store what was told before a generation, in the place of what was told before it. One
-    statement. values: by column, but for the id."""
-    fields = [Guidance._meta.get_field(name) for name in values]
+    statement. values: by attribute, but for the id; numbers, texts and times."""
     told = [
-        field.get_db_prep_save(value, connection)  # type: ignore[union-attr]
-        for field, value in zip(fields, values.values(), strict=True)
+        connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
+        for value in values.values()
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(_guidance_statement(connection.vendor, tuple(values)), told)
+    tell(_guidance_statement(connection.vendor, tuple(values)), told)
 
 
 Row = TypeVar("Row", bound=Model)
 
 
-def _first(model: type[Row], statement: str, told: Sequence[str | int]) -> Row | None:
+def _first(
+    model: type[Row], names: tuple[str, ...], statement: str, told: Sequence[str | int]
+) -> Row | None:
     """The row that a statement finds, with the columns that it names; others are read when they
     are asked for."""
-    with connection.cursor() as cursor:
-        cursor.execute(statement, told)
-        values = cursor.fetchone()
-        if values is None:
-            return None
-        found = dict(zip((column[0] for column in cursor.description), values, strict=True))
-    # One value for each column of the model, in its order.
-    row = [found.get(field.attname, DEFERRED) for field in model._meta.concrete_fields]
-    return model.from_db(connection.alias, found, row)
+    rows = ask(statement, told)
+    if not rows:
+        return None
+    found = rows[0]
+    row = [DEFERRED if at is None else found[at] for at in _places(model, names)]
+    return model.from_db(connection.alias, names, row)
+
+
+@cache
+def _places(model: type[Model], names: tuple[str, ...]) -> tuple[int | None, ...]:
+    """For each column of the model, in its order: which of the names it is; None: none of them."""
+    at = {name: place for place, name in enumerate(names)}
+    return tuple(at.get(field.attname) for field in model._meta.concrete_fields)
 
 
 @cache
