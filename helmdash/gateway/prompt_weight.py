@@ -7,6 +7,7 @@ in ASCII, as most are, tells its bytes without being encoded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from helmdash.core.calls.composition import Composition, largest_results
@@ -15,6 +16,7 @@ from helmdash.providers.wire import (
     ChatRequest,
     Image,
     Json,
+    Message,
     Other,
     Part,
     Reasoning,
@@ -51,6 +53,11 @@ def weigh(request: ChatRequest) -> tuple[int, Composition]:
         results_by_tool=largest_results(by_tool) if by_tool else _NO_RESULTS,
     )
     return scales.images, composition
+
+
+def with_user_text(composition: Composition, message: Message) -> Composition:
+    """What fills a request with one more message of the user's, of texts alone."""
+    return replace(composition, user=(composition.user or 0) + _Scales().put(message.parts))
 
 
 _NO_RESULTS: Mapping[str, int] = MappingProxyType({})

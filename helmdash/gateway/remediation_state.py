@@ -16,7 +16,8 @@ class RemediationState:
     """What remediation knows of one call, and has done for it.
 
     named: the conversation as the client names it. links: the traces of the request, by which it
-    is known where it names none; None: nobody asked for them. countdown: generations left before a
+    is known where it names none; None: nobody asked for them. is_near: by the newest call's reply,
+    which this process has seen. countdown: generations left before a
     fresh start. is_braked: one is due, but remediation has stopped clearing. is_watched: the step
     before the next call will ask for this one's record. beginning: what is left out of
     the client's history, and what stands in its place. may_shorten: no fresh start was made because
@@ -27,6 +28,7 @@ class RemediationState:
     caller: tuple[int, str]  # project, and the name of the key
     named: str = ""
     links: ChainLinks | None = None
+    is_near: bool = False
     is_watched: bool = False
     beginning: Beginning = field(default_factory=Beginning)
     conversation: str | None = None

@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.care.restarts import PartKind, RequestPart
+from helmdash.core.care.restarts import Beginning, PartKind, RequestPart
+from helmdash.gateway.histories.history import history_of
 from helmdash.gateway.histories.rewriting import form_of, rewritten
+from helmdash.gateway.outgoing import OutgoingRequest
+from helmdash.gateway.prompt_weight import weigh
+from helmdash.gateway.remediation.writing import written
+from helmdash.gateway.routes import Route, find_route
 from helmdash.providers import openai_responses
 from tests.gateway.house import MODELS, House
 from tests.gateway.narrow import texts
@@ -176,6 +181,58 @@ def test_guidance_and_a_clear(house: House, mark: str, form: Format) -> None:
     assert talk.sent[: len(cleared)] == cleared
     assert {("guide", False), ("guide", True), ("record_prompt", False)} <= set(seen)
     assert house.narrow.faults == []
+
+
+# A turn of an agent in each format, as clients write it: its call and the result.
+_TURNS: dict[str, list[dict[str, Any]]] = {
+    "openai": [
+        {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": PAGE},
+    ],
+    "anthropic": [
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "é"}]},
+    ],
+    "gemini": [
+        {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"a": 1}}}]},
+    ],
+    "ollama": [
+        {"role": "assistant", "tool_calls": [{"function": {"name": "look", "arguments": {}}}]},
+        {"role": "tool", "tool_name": "look", "content": PAGE, "images": ["aGk="]},
+    ],
+}
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_a_request_that_only_gets_longer_says_what_reading_all_of_it_says(
+    form: Format, turns: int
+) -> None:
+    route = find_route(form.path.replace("MODEL", "m"), {}, b"")
+    assert route is not None
+    entries = [*form.first, form.user("Look."), *turns * _TURNS[form.name]]
+    parsed = {"model": "m", **form.rest, form.member: entries}
+    came = _read(route, json.dumps(parsed).encode(), parsed)
+    history = history_of(route.client, came, budget=None)
+    assert history is not None
+
+    sent = written(history, Beginning(), guide="Write é down.", route=route, client=route.client)
+
+    assert sent == _read(route, sent.body, json.loads(sent.body))
+    assert sent.chat != came.chat
+    assert came.body[:-2] in sent.body or not turns
+
+
+def _read(route: Route, body: bytes, parsed: dict[str, Any]) -> OutgoingRequest:
+    chat = route.client.read_request(parsed, model=route.model, stream=route.stream)
+    images, composition = weigh(chat)
+    return OutgoingRequest(
+        body=body, parsed=parsed, chat=chat, images=images, composition=composition
+    )
 
 
 def _check(

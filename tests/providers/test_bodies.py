@@ -111,12 +111,20 @@ def test_a_set_member_says_the_new_value_and_no_other_changes(
     picks=st.lists(st.integers(min_value=-2, max_value=5), max_size=8),
     indent=st.sampled_from([None, 1]),
     rest=BODIES,
+    is_last=st.booleans(),
+    is_longer=st.booleans(),
 )
 def test_an_array_is_set_to_items_of_its_own_and_new_ones(
-    items: list[Any], picks: list[int], indent: int | None, rest: dict[str, Any]
+    items: list[Any],
+    picks: list[int],
+    indent: int | None,
+    rest: dict[str, Any],
+    is_last: bool,
+    is_longer: bool,
 ) -> None:
-    parsed = {**rest, "items": items, "last": 1}
+    parsed = {**rest, "items": items} | ({} if is_last else {"last": [1]})
     wanted: list[Any] = [pick if 0 <= pick < len(items) else {"new": pick} for pick in picks]
+    wanted = [*range(len(items)), *wanted] if is_longer else wanted
 
     body, said = with_items(json.dumps(parsed, indent=indent).encode(), parsed, "items", wanted)
 
@@ -135,6 +143,12 @@ def test_items_keep_their_bytes_and_those_between_them() -> None:
         b'{"a": "messages", "m" : [{"x": 1.0 },  {"y":[ ]},{"n":3}], "b":2}'
     )
     assert changed([{"n": 3}, 2]) == b'{"a": "messages", "m" : [{"n":3},"z"], "b":2}'
+    # only added to, as the last member and as another
+    assert changed([0, {"n": "]}"}], b'{"b": "]", "m" : [ {"x":[ "]}" ] } ] }') == (
+        b'{"b": "]", "m" : [ {"x":[ "]}" ] } ,{"n":"]}"}] }'
+    )
+    assert changed([0, {}], b'{"m":[1],"t":[2]}') == b'{"m":[1,{}],"t":[2]}'
+    assert changed([0, {}], b'{"m":[1],"t":[0],"t":[2]}') == b'{"m":[1,{}],"t":[0],"t":[2]}'
     # said twice, and spelled in another way: the last one counts, so it is written anew
     assert changed([0, {}], b'{"m":[1,2],"m":[3]}') == b'{"m":[3,{}]}'
     assert changed([{}], b'{"m":[1],"\\u006d":[2]}') == b'{"m":[{}]}'

@@ -29,6 +29,7 @@ from enum import StrEnum
 from hashlib import blake2b
 
 from helmdash.core.care.wrappers import own_words
+from helmdash.core.values import quick_value
 
 RESTART_VERSION = "restart-2"
 
@@ -99,7 +100,7 @@ class PartKind(StrEnum):
     SAID = "said"  # a text of ours, as a user's message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quick_value(frozen=True, slots=True, kw_only=True)
 class RequestPart:
     """One place: an entry by its index, or a text."""
 

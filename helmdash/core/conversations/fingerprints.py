@@ -92,12 +92,16 @@ class ChainLinks:
         """Whether the request goes on with nothing that a call could have left."""
         return not (self.near or self.itself)
 
-    def may_go_on_from(self, before: ChainLinks) -> bool:
+    def may_go_on_from(self, before: ChainLinks, *, is_near: bool = False) -> bool:
         """Whether this request looks for anything that the call `before` leaves. False: where this
-        one belongs does not hang on whether that one is stored."""
+        one belongs does not hang on whether that one is stored.
+
+        is_near: a call has left one of the near ones, so that the far ones are not looked for.
+        """
         left = {before.head, before.reply, before.run, before.summary, before.kept, before.after}
         left.discard("")
-        return not left.isdisjoint((*self.near, *self.itself, *self.far))
+        wanted = (*self.near, *self.itself) if is_near else (*self.near, *self.itself, *self.far)
+        return not left.isdisjoint(wanted)
 
     @property
     def itself(self) -> tuple[str, ...]:

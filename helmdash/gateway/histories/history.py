@@ -41,11 +41,20 @@ class History:
     """A request as it came, and what its entries say. `budget` is the one of its model."""
 
     form: Form
-    body: bytes
-    parsed: dict[str, Any]
+    request: OutgoingRequest
     items: Sequence[Object] = field(repr=False)
     entries: Sequence[HistoryEntry] = field(repr=False)
     budget: EffectiveBudget | None = None
+
+    @property
+    def body(self) -> bytes:
+        """The request's bytes."""
+        return self.request.body
+
+    @property
+    def parsed(self) -> dict[str, Any]:
+        """What they say."""
+        return self.request.parsed
 
     def for_clear(self) -> care.ClientHistory:
         """What a clear would drop of it, and what it would carry over."""
@@ -148,8 +157,7 @@ def history_of(
     items = entries_of(form, outgoing.parsed)
     return History(
         form=form,
-        body=outgoing.body,
-        parsed=outgoing.parsed,
+        request=outgoing,
         items=items,
         entries=_Entries(form, items),
         budget=budget,

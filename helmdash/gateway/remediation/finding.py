@@ -44,13 +44,17 @@ def unnamed_conversation(exchange: Exchange, links: ChainLinks | None) -> str | 
 
 
 def concerned(
-    exchange: Exchange, conversation: str | None, links: ChainLinks | None
+    exchange: Exchange,
+    conversation: str | None,
+    links: ChainLinks | None,
+    *,
+    is_near: bool = False,
 ) -> Callable[[Capture], bool]:
     """Which calls may be the conversation's newest.
 
     links: the traces of the request, where it names no conversation: those that it may go on from,
     and those of the name (None: it is not known yet). Else those of the name, and those that may
-    come to it by their own traces.
+    come to it by their own traces. is_near: as for `ChainLinks.may_go_on_from`.
     """
     if links is None:
         return lambda capture: capture.conversation in (conversation, None)
@@ -60,6 +64,6 @@ def concerned(
         or (
             capture.caller == caller
             and capture.links is not None
-            and links.may_go_on_from(capture.links)
+            and links.may_go_on_from(capture.links, is_near=is_near)
         )
     )

@@ -44,7 +44,9 @@ class Stepper:
                 if state.links is not None and state.links.is_opening:
                     return None
                 if self._database.is_asked:
-                    newest = concerned(exchange, state.conversation, state.links)
+                    newest = concerned(
+                        exchange, state.conversation, state.links, is_near=state.is_near
+                    )
                     await self._recorder.has_caught_up(newest, seconds=_CATCH_UP_S)
                 step = await self._database.ask(partial(steps.next_step, exchange, client, state))
         except StepUnavailable:
@@ -81,6 +83,7 @@ class Stepper:
         if state.conversation is None:
             state.links = links_of(exchange)
             state.conversation = self._names.find(state.caller, state.links)
+            state.is_near = state.conversation is not None
         if state.conversation is None or exchange.budget is None:
             return None
         if self._due.is_due(state.caller, state.conversation):

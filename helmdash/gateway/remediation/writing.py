@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from helmdash.core.care.restarts import Beginning, arrange
+from dataclasses import replace
+from typing import Any
+
+from helmdash.core.care.restarts import Beginning, PartKind, arrange
 from helmdash.gateway.histories.history import History
 from helmdash.gateway.histories.rewriting import rewritten
 from helmdash.gateway.outgoing import OutgoingRequest
-from helmdash.gateway.prompt_weight import weigh
+from helmdash.gateway.prompt_weight import weigh, with_user_text
 from helmdash.gateway.routes import Route
 from helmdash.providers.protocols import ClientFormat
 
@@ -23,10 +26,38 @@ def written(
     none)."""
     steps = arrange(history.entries, beginning, guide=guide)
     body, parsed = rewritten(history.form, history.body, history.parsed, steps)
+    if steps[-1].piece is PartKind.SAID and len(steps) == len(history.entries) + 1:
+        longer = _with_last(history, body, parsed, route=route, client=client)
+        if longer is not None:
+            return longer
     chat = client.read_request(parsed, model=route.model, stream=route.stream)
     images, composition = weigh(chat)
     return OutgoingRequest(
         body=body, parsed=parsed, chat=chat, images=images, composition=composition
+    )
+
+
+def _with_last(
+    history: History,
+    body: bytes,
+    parsed: dict[str, Any],
+    *,
+    route: Route,
+    client: ClientFormat,
+) -> OutgoingRequest | None:
+    """The request as it came with one text more at its end, of which only that is read: agents have
+    hundreds of messages. None where what came was not read as a chat."""
+    came, member = history.request, history.form.member
+    if came.chat is None or came.composition is None or not isinstance(parsed[member], list):
+        return None
+    alone = {**parsed, member: parsed[member][-1:]}
+    last = client.read_request(alone, model=route.model, stream=route.stream).messages[-1]
+    return OutgoingRequest(
+        body=body,
+        parsed=parsed,
+        chat=replace(came.chat, messages=(*came.chat.messages, last)),
+        images=came.images,
+        composition=with_user_text(came.composition, last),
     )
 
 

@@ -135,11 +135,22 @@ def with_items(
         return body, dict(parsed)
     said = [old[item] if isinstance(item, int) else item for item in items]
     changed = {**parsed, name: said}
-    found = _find_items(body, name, len(old)) if own is old else None
+    if own is not old or not old:
+        return with_members(body, parsed, {name: said}), changed
+    if _only_adds(items, len(old)) and (end := _end_of_items(body, name)):
+        added = b"".join(b",%b" % to_json(item) for item in items[len(old) :])
+        return b"%b%b%b" % (body[:end], added, body[end:]), changed
+    found = _find_items(body, name, len(old))
     if found is None:
         return with_members(body, parsed, {name: said}), changed
     pieces = b",".join(_pieces(body, found.spans, items))
     return b"%b[%b]%b" % (body[: found.start], pieces, body[found.end :]), changed
+
+
+def _only_adds(items: Sequence[int | Object], count: int) -> bool:
+    """Whether all of an array's own items come first, as they were, and then none but new ones."""
+    is_whole = list(items[:count]) == [*range(count)]
+    return is_whole and not any(isinstance(item, int) for item in items[count:])
 
 
 def _pieces(
@@ -169,6 +180,18 @@ def _find_items(body: bytes, name: str, count: int) -> _Items | None:
         if after == b"]":
             return _Items(start, position, spans) if len(spans) == count else None
     return None
+
+
+def _end_of_items(body: bytes, name: str) -> int:
+    """Where the items of an array end, its bracket excluded; 0 where it is not the last member, or
+    cannot be told.
+
+    Of all brackets only one closes an array that begins here: what is read up to it is JSON.
+    """
+    start, end = _find_array(body, name), body.rfind(b"]") + 1
+    if not start or body[end:].strip() != b"}" or read_json(body[start:end]) is None:
+        return 0
+    return end - 1
 
 
 def _find_array(body: bytes, name: str) -> int:

@@ -52,7 +52,8 @@ class Book:
         links = links_of(request, reply=answer, is_retry=is_retry)
         found = place(links, self._look)
         # Where nothing that waits to be stored is of this request's, nobody waits for it.
-        may_go_on = any(map(links.may_go_on_from, self._taken))
+        is_near = any(map(self._look, links.near))
+        may_go_on = any(links.may_go_on_from(taken, is_near=is_near) for taken in self._taken)
         assert may_go_on or found.conversation is None
         self._taken.append(links)
         is_new = found.conversation is None or found.placing == "branch"
@@ -74,6 +75,18 @@ class Book:
 
 
 # --- going on
+
+
+def test_where_the_newest_reply_is_known_no_older_trace_is_waited_for() -> None:
+    look, page = "call read {} " * 20, "page " * 50
+    asked = [turns("Read the files of " + what * 30, look, page) for what in ("one ", "two ")]
+    answer = ChatTurn("assistant", look)
+    links = links_of([*asked[0], answer, ChatTurn("user", page)], reply=None, is_retry=False)
+    before, beside = (links_of(request, reply=answer, is_retry=False) for request in asked)
+
+    assert links.may_go_on_from(beside)
+    assert not links.may_go_on_from(beside, is_near=True)
+    assert links.may_go_on_from(before, is_near=True)
 
 
 def test_a_chat_goes_on_with_each_reply() -> None:
