@@ -1,12 +1,15 @@
 """`python -m helmdash.cli.writer FD`: store what server processes hand over on a listening socket.
 
-Started by `helmdash.cli.writer.keeping`, and ended by it: when standard input closes.
+Started by `helmdash.cli.writer.keeping`, and ended by it: in order when standard input closes, by
+force when standard output shows no sign of life.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import select
 import signal
 import socket
 import sys
@@ -16,6 +19,8 @@ import threading
 _DRAIN_SECONDS = 8.0
 # A call drops its objects by itself, as in the server (helmdash.asgi).
 _GARBAGE_AFTER = 50_000
+# A sign of life goes to the keeper so often: several in the time that it waits for one.
+_BEAT_SECONDS = 1.0
 
 
 def main() -> None:
@@ -41,9 +46,19 @@ def main() -> None:
     gc.set_threshold(_GARBAGE_AFTER, 10, 100)
     server = WriterServer(socket.socket(fileno=int(sys.argv[1])), clock=timezone.now, is_alone=True)
     threading.Thread(target=server.serve, name="accept", daemon=True).start()
-    while os.read(sys.stdin.fileno(), 1024):
-        pass
+    _beat_until_asked_to_end()
     server.stop(_DRAIN_SECONDS)
+
+
+def _beat_until_asked_to_end() -> None:
+    """Show signs of life on standard output until standard input closes."""
+    asked = sys.stdin.fileno()
+    while True:
+        # A keeper that is gone has closed standard input as well.
+        with contextlib.suppress(OSError):
+            os.write(sys.stdout.fileno(), b".")
+        if select.select([asked], [], [], _BEAT_SECONDS)[0] and not os.read(asked, 1024):
+            return
 
 
 if __name__ == "__main__":

@@ -26,6 +26,11 @@ _END_SECONDS = 10.0
 # One that ends by itself is started again, soon the first time, then later and later; a thread of
 # each server process stores meanwhile.
 _AGAIN_SECONDS = (0.2, 2.0, 20.0)
+# From its start to its first sign of life, on a very busy machine; and from one to the next,
+# which come each second. It is ended by force after that: its transaction is rolled back, so the
+# servers' threads can store what it was handed.
+_START_SECONDS = 60.0
+_SILENT_SECONDS = 10.0
 # Who has worked for so long has not ended for what ended it at its start.
 _WELL_SECONDS = 60.0
 
@@ -114,6 +119,7 @@ class WriterKeeper:
                 [sys.executable, "-m", "helmdash.cli.writer", str(self._listener.fileno())],
                 # Its end is the process's end, also where this one is killed.
                 stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
                 pass_fds=(self._listener.fileno(),),
                 # Ctrl-C in a terminal reaches the server, which then ends this one in order.
                 start_new_session=True,
@@ -127,7 +133,24 @@ class WriterKeeper:
         except OSError as error:
             log.error("the writer process cannot be started: %s", error)
             return None
-        return process.wait()
+        with process:
+            self._watch(process)
+        return process.returncode
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait until it ends, or end it where it shows no sign of life: stopped, or stuck."""
+        assert process.stdout is not None
+        beats = process.stdout.fileno()
+        # select() takes no numbers over a thousand, and a server has as many connections.
+        waiting = select.poll()
+        waiting.register(beats, select.POLLIN)
+        patience = _START_SECONDS
+        while waiting.poll(patience * 1000) or self._end.is_set():
+            if not os.read(beats, 4096):
+                return
+            patience = _SILENT_SECONDS
+        log.error("the writer process shows no sign of life and is ended by force")
+        process.kill()
 
 
 def _paths() -> list[str]:
