@@ -199,8 +199,10 @@ def _fresh_budgets() -> None:
     from helmdash.operations.recording import truncation
     from helmdash.queries import upstreams
     from helmdash.queries.budgets import budgets
+    from helmdash.queries.whatif import kept_fits
     from helmdash.records import partitions
 
+    kept_fits.forget_catalogs()
     truncation.forget()
     rule_sets.forget()
     sign_in_throttle.forget()

@@ -33,7 +33,7 @@ _TEXTS = (
 )
 _OPAQUE = frozenset({"next", "intent_sha", "args_sha"})
 _NUMBERS = frozenset(
-    {"latency_ms", "ttft_ms", "overhead_ms", "last_unix", "last_used_unix", "budget_id"}
+    {"latency_ms", "ttft_ms", "overhead_ms", "last_unix", "last_used_unix", "budget_id", "edit_id"}
 )
 
 Answers = dict[str, Any]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import itertools
 from pathlib import Path
 
 import pytest
@@ -21,4 +23,10 @@ def compare(name: str, text: str, *, write: bool) -> None:
         file.write_text(text, encoding="utf-8", newline="")
         return
     assert file.exists(), f"tests/golden/{name} is missing: run `make golden` and read the diff"
-    assert text == file.read_bytes().decode(), f"tests/golden/{name} differs: see `make golden`"
+    kept = file.read_bytes().decode()
+    if text != kept:
+        lines = difflib.unified_diff(
+            kept.splitlines(), text.splitlines(), "kept", "now", n=2, lineterm=""
+        )
+        shown = "\n".join(itertools.islice(lines, 40))
+        pytest.fail(f"tests/golden/{name} differs: see `make golden`\n{shown}", pytrace=False)
