@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import orjson
-
 from helmdash.core.telemetry.values import Exporter, LogRecord, Span
+from helmdash.doors.validation import read_json
 from helmdash.otlp.export import (
     MOST_LEVELS,
     SPAN_CHARS,
@@ -36,19 +35,16 @@ _POINTS = ("gauge", "sum", "histogram", "exponentialHistogram", "summary")
 
 
 def decode(signal: Signal, body: bytes) -> Export:
-    """Read a body. Raises BadExport, naming the member that is wrong, and TooManyRecords."""
+    """Read a body. Raises BadBody, BadExport, naming the member that is wrong, TooManyRecords."""
     if (
         body.count(b"{") + body.count(b"[") > _MOST_BRACKETS
         or body.count(b'"') > _MOST_QUOTES
         or body.count(b",") > _MOST_COMMAS
     ):
         raise TooManyRecords("The body has too many values. Send smaller batches.")
-    try:
-        request = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise BadExport(f"The body is not valid JSON: {error.msg}.") from None
+    request = read_json(body)
     if not isinstance(request, dict):
-        raise BadExport("The body must be a JSON object.")
+        raise BadExport("body: must be an object")
     if signal is Signal.TRACES:
         return _traces(request)
     return _logs(request) if signal is Signal.LOGS else _metrics(request)

@@ -53,7 +53,7 @@ def read_export(
     *,
     now: datetime,
 ) -> Reading:
-    """The calls that an export tells of. Raises BadExport and TooManyRecords.
+    """The calls that an export tells of. Raises BadBody, BadExport and TooManyRecords.
 
     A time that no good clock tells (before 2000, or more than a day ahead of now) counts as not
     told: the record is told of now. Its sender cannot mend it, and what it says of a call holds.

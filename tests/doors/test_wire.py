@@ -352,6 +352,8 @@ def test_a_bad_body_has_one_sentence_at_every_door(
         "/v1beta/models/m:generateContent",
         "/api/chat",
         "/mcp",
+        "/v1/traces",
+        "/v1/logs",
     ):
         answer = httpx.post(door.base_url + target, content=body, headers=headers)
         is_of_a_field = sentence.startswith("body") and target.startswith("/api/v1/")
