@@ -88,10 +88,14 @@ def cpu_seconds(pid: int) -> float:
 def tree_cpu_seconds(pid: int) -> float:
     """The same of a process and of what it has started and still runs: large requests have a worker
     process of their own."""
+    return cpu_seconds(pid) + sum(map(tree_cpu_seconds, children_of(pid)))
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process has started and that still run. Linux only."""
     # Of each thread its own: the writer process is started by another one than the first.
     tasks = Path(f"/proc/{pid}/task").glob("*/children")
-    children = [int(child) for task in tasks for child in task.read_text().split()]
-    return cpu_seconds(pid) + sum(map(tree_cpu_seconds, children))
+    return [int(child) for task in tasks for child in task.read_text().split()]
 
 
 class Worker:
