@@ -209,6 +209,7 @@ def _rows(count: int, run: str) -> Rows:
             call_id=number,
             payload=project.payload,
             masker=mask,
+            keys_of=list,
             messages=messages,
         )
         rows.calls.append({**row, "id": number})

@@ -196,7 +196,7 @@ def _fresh_budgets() -> None:
     from helmdash.doors.limits import key_limits
     from helmdash.operations.access import sign_in_throttle
     from helmdash.operations.database import rule_sets
-    from helmdash.operations.recording import truncation
+    from helmdash.operations.recording import message_keys, truncation
     from helmdash.queries import upstreams
     from helmdash.queries.budgets import budgets
     from helmdash.queries.whatif import kept_fits
@@ -204,6 +204,7 @@ def _fresh_budgets() -> None:
 
     kept_fits.forget_catalogs()
     truncation.forget()
+    message_keys.forget()
     rule_sets.forget()
     sign_in_throttle.forget()
     key_limits.cache_clear()

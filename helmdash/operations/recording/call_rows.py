@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from helmdash.core.calls.capture import Capture
@@ -122,20 +122,22 @@ def payload_row(
     call_id: int,
     payload: str,
     masker: Masker,
+    keys_of: Callable[[Sequence[str]], list[str]],
     messages: dict[str, object],
 ) -> dict[str, object] | None:
-    """The side row; None when there is nothing to keep. `messages` takes those to store, by hash.
+    """The side row; None when there is nothing to keep. `messages` takes those to store, by key.
 
-    Texts are kept only as far as the project's payload setting allows.
+    Texts are kept only as far as the project's payload setting allows. keys_of: of messages, by
+    their hashes.
     """
     item, capture = placed.item, placed.item.capture
     keeps_text = payload != _OFF
     is_redacted = payload == _REDACTED
-    hashes: list[str] | None = None
+    keys: list[str] | None = None
     if keeps_text and capture.messages:
-        hashes = [*item.message_hashes]
+        keys = keys_of(item.message_hashes)
         kept = map(masker.value, capture.messages) if is_redacted else capture.messages
-        messages.update(zip(hashes, kept, strict=True))
+        messages.update(zip(keys, kept, strict=True))
     content = capture.content if keeps_text else None
     row: dict[str, object] = {
         "usage_raw": dict(capture.usage) if capture.usage is not None else None,
@@ -143,7 +145,7 @@ def payload_row(
         "trim_dropped": list(capture.trim.dropped) if capture.trim else None,
         # A provider's words among them, as far as they may be kept (core.calls.withheld).
         "attempts": [*map(masker.value, capture.attempts)] or None,
-        "message_hashes": hashes,
+        "message_hashes": keys,
         "cut": dict(item.cut) if item.cut else None,
         "content": masker.text(content) if content is not None and is_redacted else content,
     }

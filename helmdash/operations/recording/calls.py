@@ -49,6 +49,7 @@ from helmdash.operations.recording.joining import Joining, KnownCall, KnownCalls
 from helmdash.operations.recording.judging import Judged, judge
 from helmdash.operations.recording.learned_windows import keep_windows
 from helmdash.operations.recording.masking import masker
+from helmdash.operations.recording.message_keys import MessageKeys
 from helmdash.operations.recording.named_conversations import (
     follow_sessions,
     lock_conversations,
@@ -123,19 +124,20 @@ def record_calls(
         for capture in captures
     ]
 
-    def store() -> tuple[tuple[Recorded, ...], Cutting]:
-        cutting = Cutting(project.id)
+    def store() -> tuple[tuple[Recorded, ...], Cutting, MessageKeys]:
+        cutting, keys = Cutting(project.id), MessageKeys(project.id, now)
         if before is not None:
             before()
-        answers = _record(project, judged, rules, cutting, now)
+        answers = _record(project, judged, rules, cutting, keys, now)
         if also is not None:
             also(answers)
-        return answers, cutting
+        return answers, cutting, keys
 
     for months in partitions.new_months(item.started_at for item in judged):
         write(partial(partitions.make, months))
-    answers, cutting = write(store)
+    answers, cutting, keys = write(store)
     cutting.keep()
+    keys.keep()
     return answers
 
 
@@ -144,6 +146,7 @@ def _record(
     judged: Sequence[Judged],
     rules: BudgetTable,
     cutting: Cutting,
+    keys: MessageKeys,
     now: datetime,
 ) -> tuple[Recorded, ...]:
     judged, around = settle_nesting(project.id, judged, rules, now=now)
@@ -159,7 +162,7 @@ def _record(
     lock_told(project.id, told, conversations)
     fresh = [item for item in nameless if known.find(item) is None]
     inference = Inference(project.id, fresh, named=conversations.values(), ids=ids)
-    writer = _Batch(project, conversations, inference, cutting, known, now)
+    writer = _Batch(project, conversations, inference, cutting, keys, known, now)
     answers: dict[int, Recorded] = {}
     # Calls that others of these lie in come last: by then their ids lead to those. What names its
     # sub-agent by an id comes before what knows its kind alone.
@@ -191,6 +194,7 @@ class _Batch:
         conversations: dict[str, ConversationRow],
         inference: Inference,
         cutting: Cutting,
+        keys: MessageKeys,
         known: KnownCalls[Recorded],
         now: datetime,
     ) -> None:
@@ -200,6 +204,7 @@ class _Batch:
         self._conversations = conversations
         self._inference = inference
         self._cutting = cutting
+        self._keys = keys
         self._now = now
         self._rules_id = rule_sets.keep(CALL_RULES)
         self._standings = ConversationBatch(project.id)
@@ -421,6 +426,9 @@ class _Batch:
         kept = self._project.payload
         payloads: list[dict[str, object]] = []
         messages: dict[str, object] = {}
+        if kept != Payload.OFF.value:
+            placed_calls = (placed for placed, _ in self._taken)
+            self._keys.learn(zip(placed_calls, self._call_rows, strict=True))
         for (placed, mask), pk in zip(self._taken, ids, strict=True):
             row = call_rows.payload_row(
                 placed,
@@ -428,6 +436,7 @@ class _Batch:
                 call_id=pk,
                 payload=kept,
                 masker=mask,
+                keys_of=self._keys.keys_of,
                 messages=messages,
             )
             if row is not None:
@@ -440,7 +449,8 @@ class _Batch:
             return []
         project_id = self._project.id
         seen = {"project_id": project_id, "latest_seen_at": self._now - MESSAGE_SEEN_PRECISION}
-        fresh = find_existing(StoredMessage, "hash", list(messages), seen)
+        asked = [key for key in messages if key not in self._keys.made]
+        stored = find_existing(StoredMessage, "hash", asked, seen)
         # In one order, so that two batches with common messages cannot wait for each other.
         return [
             {
@@ -449,7 +459,7 @@ class _Batch:
                 "body": messages[key],
                 "latest_seen_at": self._now,
             }
-            for key in sorted(messages.keys() - fresh)
+            for key in sorted(messages.keys() - stored)
         ]
 
 

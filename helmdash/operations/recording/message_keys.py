@@ -1,0 +1,126 @@
+"""Under which keys the messages of calls are stored: once each, however often clients resend them.
+
+A message is told by the hash of itself with all that stood before it (core.text.messages). A first
+message has that as its key: a system prompt that all conversations share is stored once. The key of
+any other begins with the moment it was first stored, so that what one transaction stores lies side
+by side: by its hash alone each message would change a page of the index of its own. Such a message
+cannot be looked for by its hash. It is known by what this process has recorded, and otherwise by
+what the newest call of its conversation lists: what is new to both is stored.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from helmdash.operations.recording.call_rows import Placed
+from helmdash.records.call_names import find_within, payloads_at
+
+# Of a hash: enough to tell any two messages of a project, and in both kinds of keys.
+_HASH: Final = slice(3, 27)
+_TIMED: Final = "b3:"
+_TIMED_HASH: Final = slice(-24, None)
+# In each half of the memory: the messages of some thousand calls, a few megabytes.
+_MOST_KNOWN: Final = 16_000
+_MOST_TALKS: Final = 4_000
+
+_Message = tuple[int, str]  # project, and what `_HASH` cuts out
+_Talk = tuple[int, int]  # project, conversation
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What this process has stored. Of two halves the older goes when the newer is full.
+
+    talks: the newest generation of a conversation whose messages are known.
+    """
+
+    keys: dict[_Message, str] = field(default_factory=dict)
+    older_keys: dict[_Message, str] = field(default_factory=dict)
+    talks: dict[_Talk, int] = field(default_factory=dict)
+    older_talks: dict[_Talk, int] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take_in(self, keys: Mapping[_Message, str], talks: Mapping[_Talk, int]) -> None:
+        with self.lock:
+            self.keys.update(keys)
+            self.talks.update(talks)
+            if len(self.keys) > _MOST_KNOWN:
+                self.keys, self.older_keys = {}, self.keys
+            if len(self.talks) > _MOST_TALKS:
+                self.talks, self.older_talks = {}, self.talks
+
+    def key_of(self, message: _Message) -> str | None:
+        return self.keys.get(message) or self.older_keys.get(message)
+
+    def newest_of(self, talk: _Talk) -> int | None:
+        return self.talks.get(talk) or self.older_talks.get(talk)
+
+
+_memory = _Memory()
+
+
+class MessageKeys:
+    """The keys of one transaction's messages. What it finds out counts once `keep` is called.
+
+    made: keys that nobody has stored anything under before.
+    """
+
+    def __init__(self, project_id: int, now: datetime) -> None:
+        self._project_id = project_id
+        self._begins = f"{_TIMED}{int(now.timestamp() * 1000):011x}:"
+        self._keys: dict[_Message, str] = {}
+        self._talks: dict[_Talk, int] = {}
+        self.made: set[str] = set()
+
+    def learn(self, taken: Iterable[tuple[Placed, Mapping[str, Any]]]) -> None:
+        """Look up what the newest stored calls of these calls' conversations list, where another
+        process has recorded them. Two queries, or none. taken: in their order, with their rows."""
+        wanted: list[tuple[int, int, int]] = []
+        for placed, row in taken:
+            conversation, generation = placed.conversation, row["generation"]
+            if conversation is None or generation is None or not placed.item.message_hashes:
+                continue
+            talk = (self._project_id, conversation.id)
+            if talk not in self._talks and generation > 1:
+                before = generation - 1
+                if _memory.newest_of(talk) != before:
+                    wanted.append((conversation.id, before, before))
+            self._talks[talk] = generation
+        if wanted:
+            self._read(wanted)
+
+    def keys_of(self, hashes: Sequence[str]) -> list[str]:
+        """The keys of a call's messages, by the hashes of the whole history up to each."""
+        keys = [*hashes[:1]]
+        for each in hashes[1:]:
+            message = (self._project_id, each[_HASH])
+            key = self._keys.get(message) or _memory.key_of(message)
+            if key is None:
+                key = self._begins + message[1]
+                self.made.add(key)
+            self._keys[message] = key
+            keys.append(key)
+        return keys
+
+    def keep(self) -> None:
+        """After the commit: the next transactions know what this one has stored."""
+        _memory.take_in(self._keys, self._talks)
+
+    def _read(self, calls: Sequence[tuple[int, int, int]]) -> None:
+        places = find_within(self._project_id, calls)
+        payloads = payloads_at(self._project_id, places).filter(message_hashes__isnull=False)
+        for keys in payloads.values_list("message_hashes", flat=True):
+            for key in keys or ():
+                told = key[_TIMED_HASH] if key.startswith(_TIMED) else key[_HASH]
+                self._keys[self._project_id, told] = key
+
+
+def forget() -> None:
+    """Forget what was stored, as a new process would. For tests."""
+    with _memory.lock:
+        for each in (_memory.keys, _memory.older_keys, _memory.talks, _memory.older_talks):
+            each.clear()
