@@ -27,6 +27,7 @@ from psycopg.pq import PipelineStatus
 from helmdash.records import partitions
 from helmdash.records.direct import ask, is_postgres, sqlite_driver, tell, tell_many
 from helmdash.records.json_rows import rows_as_json, rows_source
+from helmdash.records.possible_values import require_possible
 
 Converter = Callable[[Any], Any]
 
@@ -75,7 +76,9 @@ def insert_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) ->
     statement = _insertion(model, names)
     if is_postgres():
         _copy(statement, values)
-    elif _process.is_alone:
+        return
+    require_possible(model, names, values)
+    if _process.is_alone:
         tell_many(statement, values)
     else:
         _insert_in_steps(statement, values)
@@ -151,6 +154,7 @@ def upsert_rows(
     if is_postgres():
         tell(statement, rows_as_json(model, names, values))
         return
+    require_possible(model, names, values)
     tell_many(statement, values)
 
 
@@ -213,6 +217,7 @@ def update_rows(
     if is_postgres():
         tell(update.statement, rows_as_json(model, update.taken, values))
         return
+    require_possible(model, update.taken, values)
     tell_many(update.statement, values)
 
 

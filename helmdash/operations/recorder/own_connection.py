@@ -6,6 +6,10 @@ from django.db import DEFAULT_DB_ALIAS, connections
 
 from helmdash.operations.database.sqlite_file import database_file, existing
 
+# Every count and every word of a closed set is a condition of its table, and every JSON column is
+# parsed to see whether it is JSON: a quarter of what SQLite takes to store a call. Whoever writes
+# rows for this connection asks the same of whole columns (records.possible_values).
+_UNCHECKED = " PRAGMA ignore_check_constraints=ON;"
 # SQLite's lock may be held by a command that writes much; waiting for it is not yet an outage.
 SQLITE_WAIT_SECONDS = 10
 
@@ -22,6 +26,7 @@ def use_own_connection() -> None:
     options = {name: v for name, v in settings["OPTIONS"].items() if name != "pool"}
     if own.vendor == "sqlite":
         options["timeout"] = SQLITE_WAIT_SECONDS
+        options["init_command"] = options.get("init_command", "") + _UNCHECKED
     if path is not None:
         settings["NAME"] = existing(path)
     own.settings_dict = {**settings, "OPTIONS": options}
