@@ -16,6 +16,8 @@ from typing import Any
 import orjson
 import pytest
 from django.db import DataError, IntegrityError, OperationalError, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 
 from helmdash.core.budgets.budget_table import MissingFallback
 from helmdash.core.calls.capture import CapturedTrim, SentSizes
@@ -643,6 +645,40 @@ def test_rows_of_long_ago_are_added_up_in_one() -> None:
 )
 def test_an_error_is_the_databases_or_the_datas(error: Exception, is_unavailable: bool) -> None:
     assert group_commit.is_unavailable(error) is is_unavailable
+
+
+_READ_ONLY = {
+    "sqlite": "PRAGMA query_only = 1",
+    "postgresql": "SET default_transaction_read_only = on",
+}
+
+
+def test_a_database_that_is_read_but_takes_no_writes_is_not_back_before_it_takes_one(
+    project: ProjectInfo, make_recorder: Make
+) -> None:
+    """After a report was refused nothing waits, and nothing is stored: that shows nothing."""
+    is_read_only = True
+
+    def take_no_writes(connection: BaseDatabaseWrapper, **_: object) -> None:
+        if is_read_only and threading.current_thread().name == "recorder":
+            with connection.cursor() as cursor:
+                cursor.execute(_READ_ONLY[connection.vendor])
+
+    connection_created.connect(take_no_writes)
+    try:
+        recorder = make_recorder(outage=0.0)
+        recorder.start()
+        with pytest.raises(RecorderFull):
+            recorder.record_and_wait(project=project, captures=[call(1)], caller="key", now=NOW)
+        is_back = _until(lambda: recorder.is_writing, seconds=2.5)
+        is_read_only = False
+
+        assert not is_back
+        assert _until(lambda: recorder.is_writing)
+    finally:
+        connection_created.disconnect(take_no_writes)
+    recorder.record_and_wait(project=project, captures=[call(1)], caller="key", now=NOW)
+    assert names() == expected(1)
 
 
 def test_without_a_start_reports_are_stored_in_the_callers_transaction(

@@ -24,7 +24,6 @@ from helmdash.operations.recorder.terms import Limits, RecorderFull
 from helmdash.operations.recorder.units import Outcome, Unit
 from helmdash.operations.recorder.wire import Group
 from helmdash.queries.ledger import LedgerCounts, ProcessLedger, others
-from helmdash.records.models import Project
 
 logger = logging.getLogger(__name__)
 
@@ -210,6 +209,9 @@ class Writer:
                         held=[unit for unit in left if unit.answers is not None],
                     )
                     units = [unit for unit in left if unit.answers is None]
+                    if not units:
+                        # To store nothing would go well, and show nothing.
+                        return True
                 if self._sleep(delay):
                     return False
                 delay = min(delay * 2, _LAST_RETRY_SECONDS)
@@ -274,12 +276,15 @@ class Writer:
             self._watch.check()
 
     def _look_for_database(self) -> None:
-        """With nothing to store: let go of a file that is taken away, and see it come back."""
+        """With nothing to store: let go of a file that is taken away, and see it come back.
+
+        It is back when it takes a write: a full, a locked and a read-only one are read as ever.
+        """
         try:
             with self._asking():
                 self._check()
                 if self._away_since is not None:
-                    Project.objects.exists()
+                    ledger.try_to_write(self._own_ledger().name, now=self._clock())
         except Exception as error:
             self._lose_database(error, time.monotonic())
         else:
