@@ -6,7 +6,6 @@ HELMDASH_METRICS_OPEN says otherwise.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Mapping
@@ -22,7 +21,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from helmdash import conf
 from helmdash.api.auth import Needs, keys_of
 from helmdash.api.handlers import problem_of
-from helmdash.api.problems import Problem, problem_response
+from helmdash.api.problems import problem_response
+from helmdash.core.access.permissions import Scope
+from helmdash.doors.limits import key_limits
 from helmdash.metrics import exposition
 from helmdash.operations.database.replica import replica
 from helmdash.operations.database.timeouts import with_timeout
@@ -34,43 +35,13 @@ from helmdash.queries.ledger import LedgerCounts
 from helmdash.queries.rollups import Waiting
 from helmdash.queries.usage_totals import UsageTotals, usage_totals
 
-_may_read = Needs("read")
+_may_read = Needs(Scope.READ)
 # The answer is to be here within a second, also where the database says nothing.
 _PATIENCE_SECONDS = 0.7
+# In an outage, for keys that were good within so long; the gateway serves them as long.
+_KNOWN_SECONDS = 3600.0
 # As often as scrapers ask.
 _USAGE_SECONDS = 10.0
-
-
-class KnownKeys:
-    """Keys that were good lately, by their hashes: so that scraping goes on in an outage.
-
-    Holds at most `most`; a key that the database refuses is forgotten at once.
-    """
-
-    def __init__(self, *, seconds: float = 3600.0, most: int = 100) -> None:
-        self._seconds = seconds
-        self._most = most
-        self._seen: dict[bytes, float] = {}
-        self._lock = threading.Lock()
-
-    def note(self, keys: tuple[str, ...], *, is_good: bool) -> None:
-        """What the database said of the keys of a request just now."""
-        mark = _hash(keys)
-        with self._lock:
-            self._seen.pop(mark, None)
-            if is_good:
-                self._seen[mark] = time.monotonic()
-                if len(self._seen) > self._most:
-                    del self._seen[next(iter(self._seen))]
-
-    def knows(self, keys: tuple[str, ...]) -> bool:
-        """The keys were good within the last hour."""
-        with self._lock:
-            seen_at = self._seen.get(_hash(keys))
-        return seen_at is not None and time.monotonic() - seen_at < self._seconds
-
-
-_known_keys = KnownKeys()
 
 
 @require_safe
@@ -123,15 +94,7 @@ def _ask_database(
     """
     whose: int | None = None
     if not conf.env().metrics_open:
-        keys = keys_of(request)
-        try:
-            whose = _may_read(request).project.id
-        except Problem:
-            if keys:
-                _known_keys.note(keys, is_good=False)
-            raise
-        if keys:
-            _known_keys.note(keys, is_good=True)
+        whose = _may_read(request).project.id
     others = ledger.others(recorder().name)
     waiting = rollups.waiting(now=timezone.now())
     return others, waiting, jobs.jobs(), export_states(), whose
@@ -195,9 +158,5 @@ def _is_known(request: HttpRequest) -> bool:
     """Whoever asks may know, as far as memory tells."""
     if conf.env().metrics_open:
         return True
-    keys = keys_of(request)
-    return bool(keys) and _known_keys.knows(keys)
-
-
-def _hash(keys: tuple[str, ...]) -> bytes:
-    return hashlib.sha256("\n".join(keys).encode(errors="surrogateescape")).digest()
+    caller = key_limits().known(keys_of(request), seconds=_KNOWN_SECONDS)
+    return caller is not None and caller.may(Scope.READ)

@@ -36,7 +36,8 @@ class KeyLimits:
         self._requests_per_second = requests_per_second
         self._rates = RequestRates(requests_per_second)
         self._wrong = WrongTries(wrong_keys_per_minute)
-        self._good: dict[str, None] = {}
+        # Of keys that were good lately: whose they are, and when they were good last.
+        self._good: dict[str, tuple[Caller, float]] = {}
         self._lock = threading.Lock()
 
     def worth_looking_up(self, keys: Sequence[str], address: str) -> Sequence[str]:
@@ -57,8 +58,22 @@ class KeyLimits:
         if caller.expires_at is not None:
             _require_valid(caller.expires_at, caller.name)
         self.take(caller.key_id)
-        if key not in self._good:
-            self._know(key)
+        good = (caller, monotonic())
+        if key in self._good:
+            self._good[key] = good
+        else:
+            self._know(key, good)
+
+    def known(self, keys: Sequence[str], *, seconds: float) -> Caller | None:
+        """Whose the first of the keys is that was good at a door of this process within so long:
+        for who must answer while the database cannot be asked."""
+        since = monotonic() - seconds
+        found = (self._good[key] for key in keys if key in self._good)
+        now = timezone.now()
+        for caller, seen_at in found:
+            if seen_at > since and (caller.expires_at is None or now < caller.expires_at):
+                return caller
+        return None
 
     def take(self, who: int | str) -> None:
         """Count a request of a key (its id) or of somebody else. Raises TooManyRequests."""
@@ -79,9 +94,9 @@ class KeyLimits:
             return UnknownKey()
         return _wrong_too_often(self._wrong.wait_s(address, now))
 
-    def _know(self, key: str) -> None:
+    def _know(self, key: str, good: tuple[Caller, float]) -> None:
         with self._lock:
-            self._good[key] = None
+            self._good[key] = good
             if len(self._good) > MOST_ENTRIES:
                 del self._good[next(iter(self._good))]
 

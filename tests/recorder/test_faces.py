@@ -8,19 +8,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
 from django.db import OperationalError, connection, connections
 from django.test import Client
+from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from helmdash import conf
-from helmdash.api.metrics import KnownKeys
+from helmdash.doors.limits import KeyLimits
 from helmdash.operations.database.timeouts import DatabaseNotResponding, with_timeout
 from helmdash.operations.recorder import Recorder, RecorderFull, recorder
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access import Caller, ProjectInfo
 from helmdash.records.models import RecorderLedger
 from tests import factories
 from tests.factories import NOW
@@ -181,6 +183,8 @@ def test_metrics_and_readiness_answer_soon_while_the_database_is_away(
 ) -> None:
     factories.make_project()
     key, other = (factories.make_key(name=name, scopes=("read",)) for name in ("one", "two"))
+    elsewhere = factories.make_key(name="three", scopes=("read",))
+    blind = factories.make_key(name="four", scopes=("fit",))
     RecorderLedger.objects.create(name="earlier", started_at=NOW, seen_at=NOW, stored=40)
     client = Client()
 
@@ -188,7 +192,12 @@ def test_metrics_and_readiness_answer_soon_while_the_database_is_away(
         return client.get("/metrics", headers={"Authorization": f"Bearer {key}"})
 
     before = samples(scrape(key).content.decode())
+    # Keys that were good at another door.
+    for each, path in ((elsewhere, "calls"), (blind, "budgets")):
+        asked = client.get(f"/api/v1/{path}", headers={"Authorization": f"Bearer {each}"})
+        assert asked.status_code == 200
     away()
+    assert (scrape(elsewhere).status_code, scrape(blind).status_code) == (200, 503)
     began = time.monotonic()
     during = scrape(key)
     unknown = scrape(other)
@@ -209,17 +218,43 @@ def test_metrics_and_readiness_answer_soon_while_the_database_is_away(
     assert "stored" in ready.json()["recorder"]
 
 
-def test_a_key_is_known_for_a_while_until_it_is_refused() -> None:
-    keys = KnownKeys(seconds=60, most=2)
-    for key in ("first", "second", "third"):
-        keys.note((key,), is_good=True)
-    keys.note(("second",), is_good=False)
+def test_a_key_is_known_for_a_while_until_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = KeyLimits(requests_per_second=0, wrong_keys_per_minute=0)
+    project = ProjectInfo(
+        id=1,
+        slug="one",
+        name="One",
+        is_default=True,
+        is_demo=False,
+        payload="off",
+        retention_days=None,
+    )
+    callers = {
+        name: Caller(
+            key_id=number,
+            name=name,
+            scopes=frozenset({"read"}),
+            project=project,
+            latest_used_at=None,
+            expires_at=expires_at,
+        )
+        for number, (name, expires_at) in enumerate(
+            {"good": None, "ended": None, "expires": timezone.now() + timedelta(seconds=60)}.items()
+        )
+    }
+    for name, caller in callers.items():
+        limits.let_in(f"key of {name}", caller)
+    limits.turn_away(["key of ended"], "")
 
-    assert [keys.knows((key,)) for key in ("first", "second", "third")] == [False, False, True]
-    past = KnownKeys(seconds=0)
-    past.note(("old",), is_good=True)
-    assert not past.knows(("old",))
-    assert b"third" not in repr(vars(keys)).encode()
+    def known(name: str, *, seconds: float = 60) -> Caller | None:
+        return limits.known(["somebody else's", f"key of {name}"], seconds=seconds)
+
+    assert known("good") is callers["good"]
+    assert known("expires") is callers["expires"]
+    assert known("ended") is known("good", seconds=0) is known("nobody") is None
+    later = timezone.now() + timedelta(seconds=61)
+    monkeypatch.setattr(timezone, "now", lambda: later)
+    assert known("expires") is None
 
 
 def test_a_silent_database_is_not_waited_for(
