@@ -12,6 +12,7 @@ from helmdash.core.access.permissions import Actor, KeyHolder, MemberRole, Perso
 from helmdash.records import rights
 from helmdash.records.models import ApiKey, BudgetMode, Membership, Project
 from helmdash.records.models.access import hash_key
+from helmdash.records.who_asks import all_projects, find_key
 
 SCOPES = tuple(scope.value for scope in Scope)
 BUDGET_MODES = tuple(BudgetMode.values)
@@ -101,18 +102,14 @@ def find_caller(*, key: str) -> Caller | None:
 
     One query.
     """
-    found = (
-        ApiKey.objects.select_related("project")
-        .filter(key_hash=hash_key(key), revoked_at__isnull=True)
-        .first()
-    )
+    found = find_key(hash_key(key))
     if found is None:
         return None
     return Caller(
-        key_id=found.pk,
+        key_id=found.id,
         name=found.name,
         scopes=frozenset(found.scopes),
-        project=project_info(found.project),
+        project=ProjectInfo(**found.project),
         latest_used_at=found.latest_used_at,
         expires_at=found.expires_at,
     )
@@ -146,8 +143,7 @@ def person_of(user: AbstractBaseUser | AnonymousUser) -> Person:
 
 def projects() -> tuple[ProjectInfo, ...]:
     """Every project, the default first, demo data last."""
-    rows = Project.objects.order_by("-is_default", "is_demo", "name")
-    return tuple(project_info(row) for row in rows)
+    return tuple(ProjectInfo(**row) for row in all_projects())
 
 
 def projects_of(*, actor: Actor) -> tuple[ProjectInfo, ...]:

@@ -8,6 +8,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Annotated, Any
 
+from django.db import connection
 from django.db.models import Max
 
 from helmdash.answers import HIDDEN, INLINE, Doc, JsonName, Words, answer, member
@@ -28,6 +29,7 @@ from helmdash.records.call_names import (
     find_correlated,
     find_places,
 )
+from helmdash.records.direct import ask
 from helmdash.records.models import (
     Call,
     CallPayload,
@@ -36,6 +38,7 @@ from helmdash.records.models import (
     StoredMessage,
     UncountedCalls,
 )
+from helmdash.records.replica import connection_for
 
 # What fills a prompt, in the order of core.calls.composition.
 COMPOSITION_COLUMNS = (
@@ -257,8 +260,12 @@ def stored_ids(*, project_id: int, ids: Sequence[str]) -> frozenset[str]:
 
 def newest_mark(*, project_id: int) -> int:
     """The primary key of the call that started last; 0 while the project has none."""
-    newest = Call.objects.filter(project_id=project_id).order_by("-started_at", "-id")
-    return newest.values_list("id", flat=True).first() or 0
+    # Every page asks it: without the ORM, which takes ten times as long to word it.
+    table = connection.ops.quote_name(Call._meta.db_table)
+    order = "ORDER BY started_at DESC, id DESC LIMIT 1"
+    statement = f"SELECT id FROM {table} WHERE project_id = %s {order}"
+    rows = ask(statement, [project_id], of=connection_for(Call))
+    return int(rows[0][0]) if rows else 0
 
 
 def change_mark() -> int:

@@ -13,6 +13,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db.models import Model
 
 from helmdash.records.rights import has_permission, permissions_of, person_of
+from helmdash.records.who_asks import find_user
 
 
 class MembershipBackend(ModelBackend):
@@ -23,7 +24,7 @@ class MembershipBackend(ModelBackend):
 
     def get_user(self, user_id: Any) -> User | None:
         """The account of a session, with how pages look to it: they need both at each request."""
-        user = User.objects.select_related("look").filter(pk=user_id).first()
+        user = find_user(user_id)
         return user if user is not None and self.user_can_authenticate(user) else None
 
     def get_user_permissions(
