@@ -294,6 +294,7 @@ def test_a_full_recorder_is_a_503_that_says_when_to_come_back(
 
 
 @pytest.mark.slow
+@pytest.mark.one_database
 def test_reports_during_an_outage_are_answered_503_and_none_is_lost_or_doubled(
     serve: Callable[..., Served],
 ) -> None:
@@ -352,6 +353,7 @@ def test_reports_during_an_outage_are_answered_503_and_none_is_lost_or_doubled(
 
 
 @pytest.mark.slow
+@pytest.mark.one_database
 def test_postgresql_is_stopped_and_the_counters_can_be_read_on(
     serve: Callable[..., Served], server: Postgres
 ) -> None:

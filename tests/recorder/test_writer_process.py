@@ -337,8 +337,8 @@ def test_killed_stopped_for_good_and_killed_with_its_server_it_loses_nothing(
                     return
                 if answer.is_success:
                     acknowledged.append(name)
-                else:
-                    time.sleep(0.1)
+                # Some calls are always under way; as many as go would take both cores from others.
+                time.sleep(0.02 if answer.is_success else 0.1)
                 number += 1
 
     def writer() -> int:
