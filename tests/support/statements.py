@@ -4,6 +4,8 @@ A test of a page or of the API mostly asks the database what a hundred others as
 database such a test is wanted if there it runs a statement that no other runs, or the same with
 another outcome (the kind of error, none, one or many rows) or with values that databases treat
 differently (U+0000, letters beyond ASCII, whole numbers beyond 32 and 64 bits, long texts).
+A test of what writes is wanted as well if it runs two statements one after the other, each with
+its outcome, that no other runs so.
 
 As a plugin (`-p tests.support.statements --note-statements DIR`) this notes what each test asks;
 `python -m tests.support.statements DIR` then chooses the cheapest tests that together ask all of
@@ -23,14 +25,16 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
 LIST = Path(__file__).with_name("said_elsewhere.txt")
-# Faces: what they ask of the database goes through `queries` and `operations`, whose tests run on
-# both whole.
+# Faces: what they ask of the database goes through `queries` and `operations`.
 FACES = ("access", "admin", "api", "mcp", "pages", "planning")
-# Committed work and servers of their own: there the order matters, which no statement tells.
+# What writes: there each statement meets what those before it have done.
+WRITERS = ("exporting", "operations", "otlp", "recording", "rollups")
+# Committed work and servers of their own: what others do meanwhile matters, which nothing tells.
 _NOT_ALONE = {"transactional_db", "serve"}
 # What it sends changes with its own release and settings: nobody may count on it.
 _BY_CHANCE = "tests/api/test_schemathesis.py"
@@ -41,6 +45,8 @@ _TEXTS = re.compile(r"'[^']*'")
 _NUMBERS = re.compile(r"\b\d+\b")
 _PLACES = re.compile(r"%s(?:\s*,\s*%s)+")
 _ROWS = re.compile(r"\(%s\)(?:\s*,\s*\(%s\))*")
+# Between what stands for two statements.
+_THEN = " then "
 
 
 @dataclass(slots=True)
@@ -63,6 +69,7 @@ class _Notes:
         self._numbers: dict[str, int] = {}
         self._written = 0
         self._shapes: dict[str, str] = {}
+        self._before = ""
         self.now: set[int] = set()
 
     def add(self, statement: object, values: object, outcome: str) -> None:
@@ -70,9 +77,11 @@ class _Notes:
         shape = self._shapes.get(text)
         if shape is None:
             shape = self._shapes[text] = shape_of(text)
-        for what in (outcome, *kinds_of(values)):
-            number = self._numbers.setdefault(f"{what} {shape}", len(self._numbers))
-            self.now.add(number)
+        asked = [f"{what} {shape}" for what in (outcome, *kinds_of(values))]
+        this = f"{crc32(asked[0].encode()):08x}"
+        for each in (*asked, f"{self._before}{_THEN}{this}"):
+            self.now.add(self._numbers.setdefault(each, len(self._numbers)))
+        self._before = this
 
     def end(self, item: pytest.Item, seconds: float) -> None:
         fixtures = set(item.fixturenames) if isinstance(item, pytest.Function) else set()
@@ -83,7 +92,7 @@ class _Notes:
         name = f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.jsonl"
         with (self._directory / name).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
-        self.now = set()
+        self.now, self._before = set(), ""
 
 
 _notes: _Notes | None = None
@@ -189,8 +198,13 @@ def read_notes(directory: Path) -> dict[str, Told]:
             if node.startswith(_BY_CHANCE):
                 told.may_stay_away = False
                 continue
-            told.asked.update(texts[number] for number in asked)
-            told.may_stay_away &= may_stay_away and node.split("/")[1] in FACES
+            part = node.split("/")[1]
+            told.asked.update(
+                text
+                for text in map(texts.__getitem__, asked)
+                if part not in FACES or _THEN not in text
+            )
+            told.may_stay_away &= may_stay_away and part in (*FACES, *WRITERS)
     return found
 
 
