@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from helmdash.doors.asgi import Receive
+from helmdash.doors.http.turns import Turns
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.answering import response_to
 from helmdash.gateway.forwarding.capture.recording import CallRecording
@@ -37,6 +38,7 @@ class Forwarder:
     ) -> None:
         self._sender = Sender(client, formats, fresh_starts)
         self._recording = recording
+        self._turns: Turns | None = None
 
     async def forward(
         self,
@@ -57,7 +59,8 @@ class Forwarder:
         try:
             reply = await self._sender.last_reply(exchange, attempt, responder.client)
             if isinstance(reply, StreamReply):
-                await relay(exchange, reply, responder, watch, recording)
+                turns = self._turns = self._turns or Turns(asyncio.get_running_loop())
+                await relay(exchange, reply, responder, watch, recording, turns)
             else:
                 note_reply(exchange, reply)
                 response = response_to(exchange, reply)

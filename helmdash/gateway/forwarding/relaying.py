@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from time import perf_counter_ns
 
+from helmdash.doors.http.turns import Turns
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.capture.recording import CallRecording
 from helmdash.gateway.forwarding.capture.tally import StreamTally
 from helmdash.gateway.forwarding.names_elsewhere import request_id_of
 from helmdash.gateway.forwarding.response_headers import own_headers
+from helmdash.gateway.forwarding.stream_pieces import StreamPieces
 from helmdash.gateway.forwarding.upstream_reply import StreamReply
 from helmdash.gateway.forwarding.watching import ClientWatch
 from helmdash.gateway.responder import Responder
@@ -21,6 +22,7 @@ async def relay(
     responder: Responder,
     watch: ClientWatch,
     recording: CallRecording,
+    turns: Turns,
 ) -> None:
     """Hand a stream on to its end, and the record over before the client's last byte.
 
@@ -35,10 +37,10 @@ async def relay(
     try:
         await responder.begin_stream(stream.content_type, headers, fail=pipe.fail)
         tally = StreamTally(exchange)
-        next_piece = opened.reading()
-        is_last = has_begun = False
+        pieces = StreamPieces(opened.reading(), turns)
+        is_last = False
         while not is_last:
-            data = await next_piece()
+            data = pieces.due(await pieces.next_piece())
             is_last = not data
             out, events = pipe.flush() if is_last else pipe.feed(attempt.without_secret(data))
             tally.take(events, is_last=is_last)
@@ -48,9 +50,5 @@ async def relay(
                 # Before the client sees its last event, not after.
                 recording.settle(exchange)
             await responder.chunk(out, is_last=is_last)
-            if out and not has_begun:
-                # On its way before what else has come is read: a client waits for the first byte.
-                has_begun = True
-                await asyncio.sleep(0)
     finally:
         await opened.close()
