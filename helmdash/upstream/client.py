@@ -244,7 +244,7 @@ class _Call:
 
 def _agent_of(request: HttpRequest) -> tuple[tuple[str, str], ...]:
     """Our name, unless the request says it already."""
-    return () if any(name == "user-agent" for name, _ in request.headers) else (_AGENT,)
+    return () if "user-agent" in [name for name, _ in request.headers] else (_AGENT,)
 
 
 def _ms(seconds: float) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import cast
 
 import aiohttp
 from aiohttp import hdrs
@@ -18,6 +19,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_writer import _serialize_headers
 from multidict import CIMultiDict
 from yarl import URL
+
+from helmdash.upstream.reply_protocol import ReplyProtocol
 
 # What a session would add; a request that brings them needs none.
 _NEEDED = frozenset({"content-type", "accept-encoding", "user-agent"})
@@ -121,15 +124,8 @@ class Opener:
     def _send(
         self, connection: Connection, head: bytes, body: bytes, limits: aiohttp.ClientTimeout
     ) -> None:
-        protocol = connection.protocol
-        assert protocol is not None
-        protocol.set_response_params(
-            read_until_eof=True,
-            auto_decompress=False,
-            read_timeout=limits.sock_read,
-            max_line_size=self._most_header_bytes,
-            max_field_size=self._most_header_bytes,
-        )
+        protocol = cast("ReplyProtocol", connection.protocol)
+        protocol.expect(read_timeout=limits.sock_read, most_header_bytes=self._most_header_bytes)
         transport = protocol.transport
         if transport is None or transport.is_closing():
             raise aiohttp.ClientConnectionResetError("Cannot write to closing transport")

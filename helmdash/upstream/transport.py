@@ -26,6 +26,7 @@ from yarl import URL
 
 from helmdash.upstream.guard import RefusedAddress, socket_maker
 from helmdash.upstream.quick_requests import Answer, Opener, request_head
+from helmdash.upstream.reply_protocol import ReplyProtocol
 from helmdash.upstream.uploads import BUFFERED_BYTES, Upload
 
 # More calls at once than this wait for a connection; a thousand streams is what one process bears.
@@ -217,7 +218,7 @@ class _Connector(aiohttp.TCPConnector):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._factory = partial(cast("type[ResponseHandler]", _Patient), loop=self._loop)
+        self._factory = partial(cast("type[ResponseHandler]", ReplyProtocol), loop=self._loop)
 
     async def _get(self, key: ConnectionKey, traces: list[Trace]) -> Connection | None:
         waiting = self._conns.get(key)
@@ -226,32 +227,6 @@ class _Connector(aiohttp.TCPConnector):
         if waiting is not None and not waiting:
             del self._conns[key]
         return await super()._get(key, traces)
-
-
-class _Patient(ResponseHandler):
-    """Measures the wait for bytes by the clock: aiohttp's own sets its timer anew for each piece,
-    which costs as much as reading it."""
-
-    _heard_at = 0.0
-
-    def _reschedule_timeout(self) -> None:
-        if not self._read_timeout:
-            self._drop_timeout()
-            return
-        self._heard_at = self._loop.time()
-        if self._read_timeout_handle is None:
-            self._look_after(self._read_timeout)
-
-    def _look_after(self, seconds: float) -> None:
-        self._read_timeout_handle = self._loop.call_later(seconds, self._on_read_timeout)
-
-    def _on_read_timeout(self) -> None:
-        self._read_timeout_handle = None
-        left = self._heard_at + (self._read_timeout or 0.0) - self._loop.time()
-        if left > 0:
-            self._look_after(left)
-        else:
-            super()._on_read_timeout()
 
 
 def _is_quiet(connection: ResponseHandler) -> bool:
