@@ -149,7 +149,12 @@ def dump_figures(capture: Capture) -> bytes | None:
     return _line(told)
 
 
-def _line(told: Mapping[str, object]) -> bytes | None:
+def text_line(text: str) -> bytes | None:
+    """A text as it stands in a line; None where it has to be mended first."""
+    return _line(text)
+
+
+def _line(told: object) -> bytes | None:
     try:
         line = orjson.dumps(told, default=_plain)
     except (orjson.JSONEncodeError, TypeError):

@@ -45,7 +45,6 @@ from helmdash.operations.recorder.units import (
 from helmdash.operations.recorder.written_again import lines_again
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.ledger import LedgerCounts
-from helmdash.records.models import Payload
 
 logger = logging.getLogger(__name__)
 
@@ -114,8 +113,7 @@ class Intake:
     ) -> None:
         """Take a call in: write it to the spool, then queue it or leave it there."""
         capture = make_storable(completed(capture, caller=caller, at=at))
-        capture, body = spooled(capture, project)
-        whole = body
+        capture, body, whole = spooled(capture, project)
         if self._spool.is_short and has_texts(capture):
             body = spooled_figures(capture, project)
         unit = Unit(
@@ -126,7 +124,7 @@ class Intake:
             is_queued=True,
             is_bare=is_bare,
         )
-        if self.keeps_lines and project.payload == Payload.FULL.value:
+        if self.keeps_lines:
             unit.body = whole
         with self._lock:
             self._counts.accepted += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import orjson
 
@@ -16,6 +16,7 @@ from helmdash.operations.recorder.capture_json import (
     NOT_STORED,
     dump_capture,
     dump_figures,
+    text_line,
     without_texts,
 )
 from helmdash.operations.recording.masking import masker
@@ -39,23 +40,49 @@ def as_kept(capture: Capture, project: ProjectInfo) -> Capture:
     return capture
 
 
-def spooled(capture: Capture, project: ProjectInfo) -> tuple[Capture, bytes]:
-    """The capture as it can be stored, and its line: no file holds what the project does not keep.
+class Spooled(NamedTuple):
+    """A capture as it can be stored, and its line: no file holds what the project does not keep.
 
-    The capture itself keeps its texts for as long as it is in memory: verdicts are by them. Where
-    texts are kept masked they wait sealed, for masking takes up to some milliseconds, and whoever
-    writes to the spool is the event loop.
+    `whole`: all of it as JSON, for who stores it; None: to be written when it is asked for.
+    """
+
+    capture: Capture
+    line: bytes
+    whole: bytes | None
+
+
+def spooled(capture: Capture, project: ProjectInfo) -> Spooled:
+    """The capture as it waits.
+
+    It keeps its texts for as long as it is in memory: verdicts are by them. Where texts are kept
+    masked they wait sealed, for masking takes up to some milliseconds, and whoever writes to the
+    spool is the event loop.
     """
     if project.payload == Payload.OFF.value:
-        figures = dump_figures(without_words(capture))
+        said = without_words(capture)
+        figures = dump_figures(said)
         if figures is not None:
-            return capture, figures
-        return dump_capture(capture)[0], dump_capture(withheld(capture))[1]
+            whole = _with_content(figures, capture) if said is capture else None
+            return Spooled(capture, figures, whole)
+        return Spooled(dump_capture(capture)[0], dump_capture(withheld(capture))[1], None)
     mended, whole = dump_capture(capture)
     if project.payload != Payload.REDACTED.value:
-        return mended, whole
+        return Spooled(mended, whole, whole)
     figures = dump_capture(withheld(mended))[1]
-    return mended, b'%s,"%s":"%s"}' % (figures[:-1], _SEALED.encode(), seal_text(whole))
+    sealed = b'%s,"%s":"%s"}' % (figures[:-1], _SEALED.encode(), seal_text(whole))
+    return Spooled(mended, sealed, whole)
+
+
+def _with_content(figures: bytes, capture: Capture) -> bytes | None:
+    """The whole line of a capture of which the figures are written, as `dump_capture` would have
+    it but for the order; None where that has more to do."""
+    content = capture.content
+    if capture.messages is not None or (content is not None and capture.raw_content_len is None):
+        return None
+    if content is None:
+        return figures
+    told = text_line(content)
+    return None if told is None else b'%b,"content":%b}' % (figures[:-1], told)
 
 
 def spooled_figures(capture: Capture, project: ProjectInfo) -> bytes:

@@ -34,5 +34,5 @@ def _lines(unit: Unit, entry: Entry) -> Iterator[bytes]:
     if unit.project is None:
         return
     (capture,) = unit.captures
-    yield call_line(entry.seq, unit.project_id, spooled(capture, unit.project)[1])
+    yield call_line(entry.seq, unit.project_id, spooled(capture, unit.project).line)
     yield call_line(entry.seq, unit.project_id, spooled_figures(capture, unit.project))
