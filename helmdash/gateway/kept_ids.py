@@ -29,7 +29,7 @@ async def check_kept_ids(exchange: Exchange, parsed: dict[str, Any], keepers: Re
     endpoint, wire = exchange.endpoint, exchange.route.client.wire
     if endpoint is None or not endpoint.is_shared:
         return
-    if kept_objects.names_none(exchange.outgoing.body, wire, endpoint.kind):
+    if kept_objects.names_none(exchange.outgoing.body, parsed, wire, endpoint.kind):
         return
     if wire is not WireFormat.RESPONSES or not exchange.is_native:
         named = next(_named_in(exchange, endpoint, parsed), None)

@@ -81,12 +81,38 @@ _SIGNS: Final = (b"file_id", b"audio", b"container", rb"\u00")
 _SIGNED: Final = frozenset({WireFormat.CHAT, WireFormat.ANTHROPIC})
 
 
-def names_none(body: bytes, wire: WireFormat, upstream: ProviderKind) -> bool:
-    """Whether the bytes of a request show that it names nothing, so that nobody has to look through
-    its messages. False: it may."""
+# All that a part with a text says.
+_TEXT_MEMBERS: Final = frozenset({"type", "text", "cache_control"})
+
+
+def names_none(
+    body: bytes, parsed: dict[str, Any], wire: WireFormat, upstream: ProviderKind
+) -> bool:
+    """Whether a glance shows that a request names nothing, so that nobody has to look through its
+    messages. False: it may. `parsed` is what `body` says."""
     if wire not in _SIGNED or upstream is ProviderKind.GEMINI:
         return False
-    return not any(sign in body for sign in _SIGNS)
+    # A search of the bytes costs ten times as much as a look at messages that hold but a text.
+    return _says_texts_alone(parsed) or not any(sign in body for sign in _SIGNS)
+
+
+def _says_texts_alone(parsed: dict[str, Any]) -> bool:
+    messages = parsed.get("messages")
+    if "container" in parsed or type(messages) is not list:
+        return False
+    for message in messages:
+        if type(message) is not dict or "audio" in message:
+            return False
+        content = message.get("content")
+        if type(content) is not str and not (content is None or _are_texts(content)):
+            return False
+    return True
+
+
+def _are_texts(parts: object) -> bool:
+    return type(parts) is list and not [
+        part for part in parts if type(part) is not dict or not _TEXT_MEMBERS.issuperset(part)
+    ]
 
 
 def in_messages(parsed: dict[str, Any]) -> Iterator[Kept]:

@@ -53,6 +53,8 @@ def test_other_programs_are_no_agents(metadata: dict[str, Any] | None) -> None:
     [
         {"messages": [{"content": [{"type": "file", "file": {"file_id": "f"}}]}]},
         {"messages": [{"content": [{"type": "container_upload", "file_id": "f"}]}]},
+        {"messages": [{"content": [{"type": "text", "text": "", "file": {"file_id": "f"}}]}]},
+        {"messages": [{"content": "hi"}, {"content": [{"type": "x", "source": {"file_id": "f"}}]}]},
         {"messages": [{"role": "assistant", "audio": {"id": "a"}}]},
         {"container": {"id": "c"}},
         {"container": "c"},
@@ -67,12 +69,13 @@ def test_no_name_of_an_account_is_passed_over(body: dict[str, Any]) -> None:
 
     assert told
     for wire in (WireFormat.CHAT, WireFormat.ANTHROPIC):
-        assert not kept_objects.names_none(orjson.dumps(body), wire, ProviderKind.OPENAI)
+        assert not kept_objects.names_none(orjson.dumps(body), body, wire, ProviderKind.OPENAI)
 
 
 def test_a_name_that_is_spelled_with_escapes_is_not_passed_over() -> None:
-    assert [*kept_objects.in_messages(orjson.loads(_ESCAPED))]
-    assert not kept_objects.names_none(_ESCAPED, WireFormat.CHAT, ProviderKind.OPENAI)
+    body = orjson.loads(_ESCAPED)
+    assert [*kept_objects.in_messages(body)]
+    assert not kept_objects.names_none(_ESCAPED, body, WireFormat.CHAT, ProviderKind.OPENAI)
 
 
 @pytest.mark.parametrize(
@@ -89,4 +92,14 @@ def test_only_where_the_bytes_can_tell_are_they_believed(
 ) -> None:
     body = b'{"messages":[{"role":"user","content":"hi"}]}'
 
-    assert kept_objects.names_none(body, wire, upstream) is is_none
+    assert kept_objects.names_none(body, orjson.loads(body), wire, upstream) is is_none
+
+
+@pytest.mark.parametrize(
+    "content", ["my file_id", None, [{"type": "text", "text": "file_id, audio, container"}]]
+)
+def test_texts_may_speak_of_files(content: object) -> None:
+    body = {"messages": [{"role": "user", "content": content}]}
+
+    told = orjson.dumps(body)
+    assert kept_objects.names_none(told, body, WireFormat.CHAT, ProviderKind.OPENAI)
