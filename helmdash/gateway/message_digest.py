@@ -29,10 +29,15 @@ from helmdash.providers.wire import (
 
 def turns_of(messages: Iterable[Message]) -> list[ChatTurn]:
     """The messages as the conversation rule compares them."""
-    # As `ChatTurn(…)` makes it, at a third of the time. A role is a word already.
-    return [
-        tuple.__new__(ChatTurn, (message.role, _turn_text(message.parts))) for message in messages
-    ]
+    turns: list[ChatTurn] = []
+    for message in messages:
+        parts = message.parts
+        only = parts[0] if len(parts) == 1 else None
+        # Nearly all say one text.
+        text = only.text.strip() if type(only) is Text else _turn_text(parts)
+        # As `ChatTurn(…)` makes it, at a third of the time. A role is a word already.
+        turns.append(tuple.__new__(ChatTurn, (message.role, text)))
+    return turns
 
 
 def traces_of(request: ChatRequest) -> ChatTraces:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from helmdash.core.calls.composition import Composition, largest_results
 from helmdash.core.text.tokens import utf8_bytes
@@ -32,8 +31,12 @@ def weigh(request: ChatRequest) -> tuple[int, Composition]:
     scales = _Scales()
     system = user = assistant = results = 0
     for message in request.messages:
-        size = scales.put(message.parts)
-        role = message.role
+        parts, role = message.parts, message.role
+        # Nearly all messages say one text in ASCII.
+        if len(parts) == 1 and type(parts[0]) is Text and parts[0].text.isascii():
+            size = len(parts[0].text)
+        else:
+            size = scales.put(parts)
         if role is Role.USER:
             user += size
         elif role is Role.ASSISTANT:
@@ -60,7 +63,8 @@ def with_user_text(composition: Composition, message: Message) -> Composition:
     return replace(composition, user=(composition.user or 0) + _Scales().put(message.parts))
 
 
-_NO_RESULTS: Mapping[str, int] = MappingProxyType({})
+# A plain one, which JSON is written of without asking what it is.
+_NO_RESULTS: Mapping[str, int] = {}
 
 
 class _Scales:

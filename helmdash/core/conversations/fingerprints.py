@@ -6,6 +6,7 @@ which rule reads what). What is kept of a text is its hash alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -45,6 +46,7 @@ _HISTORY_WORDS = (
     "conversation", "session", "context", "history", "so far", "dialog", "discussion", "chat",
     "above", "state_snapshot",
 )  # fmt: skip
+_SUMMARY = re.compile("|".join(_SUMMARY_WORDS))
 _AROUND_SENTENCES = " \t-*•>#\"'`.!?"
 
 
@@ -121,9 +123,7 @@ class ChatTraces:
 
     def __init__(self, turns: Sequence[ChatTurn]) -> None:
         self._turns = turns
-        self._said = said = [
-            _said(low, text) for role, text in turns if (low := role.lower()) not in _SYSTEM
-        ]
+        self._said = said = _all_said(turns)
         asked = len(said)
         while asked and said[asked - 1].is_assistant:
             asked -= 1  # the beginning of a reply, put into the model's mouth
@@ -146,7 +146,7 @@ class ChatTraces:
         said, asked, chain = self._said, self._asked, self._chain
         if not asked:
             return ChainLinks(is_stream=is_stream, kept=kept, after=after)
-        answer = None if reply is None else _said("assistant", reply.text)
+        answer = None if reply is None else _said(reply.text)
         is_complete = asked == len(said)
         begun = "" if is_complete else "".join([turn.text for turn in said[asked:]])
         return ChainLinks(
@@ -198,28 +198,51 @@ class _Said(NamedTuple):
     is_assistant: bool
 
 
-def _said(role: str, text: str) -> _Said:
-    """role: in small letters."""
-    text = text.strip()
-    if role not in _ASSISTANT:
-        return _framed(role, text, is_assistant=False)
-    # Reasoning comes first; where the template wrote its opening tag, only the closing one is
-    # there to see.
-    if text[:1] in ("<", "[", "◁") or "</think" in text:
-        text = strip_reasoning(text).text
-    return _reply_of(text)
+def _all_said(turns: Iterable[ChatTurn]) -> list[_Said]:
+    """All turns but the system's. One loop, without a call for each: every message of every
+    request comes through here."""
+    found: list[_Said] = []
+    for role, text in turns:
+        who = _speaker(role)
+        if who is None:
+            continue
+        name, is_assistant = who
+        text = text.strip()
+        # Reasoning comes first; where the template wrote its opening tag, only the closing one is
+        # there to see.
+        if is_assistant and (text[:1] in _MAY_REASON or "</think" in text):
+            text = strip_reasoning(text).text
+        body = text.encode("utf-8", "surrogatepass")
+        framed = b"%b\0%d\0%b" % (name, len(body), body)
+        # As `_Said(…)` makes it, at a third of the time.
+        found.append(tuple.__new__(_Said, (text, framed, is_assistant)))
+    return found
+
+
+_MAY_REASON = ("<", "[", "◁")
+
+
+# The words are few, but whose they are is for callers to say.
+@lru_cache(maxsize=64)
+def _speaker(role: str) -> tuple[bytes, bool] | None:
+    """The name that a role is hashed by, and whether it is the assistant's; None: the system's."""
+    low = role.lower()
+    if low in _SYSTEM:
+        return None
+    is_assistant = low in _ASSISTANT
+    return ("assistant" if is_assistant else low).encode("utf-8", "surrogatepass"), is_assistant
+
+
+def _said(text: str) -> _Said:
+    """A turn of the assistant's."""
+    return _all_said([ChatTurn("assistant", text)])[0]
 
 
 def _reply_of(text: str) -> _Said:
-    return _framed("assistant", text, is_assistant=True)
-
-
-def _framed(role: str, text: str, *, is_assistant: bool) -> _Said:
-    """With role, length and text: no two lists of turns give the same bytes."""
+    """The same, of what is known to hold no reasoning. With role, length and text: no two lists of
+    turns give the same bytes."""
     body = text.encode("utf-8", "surrogatepass")
-    framed = b"%b\0%d\0%b" % (role.encode("utf-8", "surrogatepass"), len(body), body)
-    # As `_Said(…)` makes it, at a third of the time: one for each message of each request.
-    return tuple.__new__(_Said, (text, framed, is_assistant))
+    return _Said(text, b"assistant\0%d\0%b" % (len(body), body), True)
 
 
 _NOTHING = _reply_of("")
@@ -233,12 +256,20 @@ class _Chain:
         self.replies: list[str] = []
         speaks = [turn.is_assistant for turn in said]
         spoken = [n for n, is_own in enumerate(speaks[:-1]) if speaks[n + 1] and not is_own]
-        kept = set(spoken[-_MOST_PREFIXES:])
-        chars, has_history, is_followed = 0, False, False
+        newest = spoken[-_MOST_PREFIXES:]
+        kept = set(newest)
+        # What came before the oldest beginning that counts is hashed in one go.
+        older = min(newest[0] if newest else 0, asked)
+        chars = sum([len(turn.text) for turn in said[:older]])
+        has_history, is_followed = any(speaks[:older]), False
         digest = _digest()
-        for number, (text, framed, is_assistant) in enumerate(said[:asked]):
+        _add(digest, b"".join([turn.framed for turn in said[:older]]))
+        for number, (text, framed, is_assistant) in enumerate(said[older:asked], older):
             chars += len(text)
-            digest.update(framed)
+            if len(framed) < _HELD_BYTES:
+                digest.update(framed)
+            else:
+                _add(digest, framed)
             if is_followed:
                 self.replies.append("f" + digest.hexdigest())
             is_followed = number in kept
@@ -265,13 +296,27 @@ _digest = blake2b(digest_size=_DIGEST_BYTES, person=CHAIN_VERSION.encode()).copy
 
 def _followed(digest: blake2b, turn: _Said) -> str:
     longer = digest.copy()
-    longer.update(turn.framed)
+    _add(longer, turn.framed)
     return "f" + longer.hexdigest()
+
+
+def _add(digest: blake2b, data: bytes) -> None:
+    """Add bytes without letting go of the interpreter, which hashlib does for 2 KiB: whoever asks
+    here is an event loop, and a thread that takes its place keeps it for longer than a hash."""
+    if len(data) < _HELD_BYTES:
+        digest.update(data)
+        return
+    view = memoryview(data)
+    for at in range(0, len(data), _HELD_BYTES - 1):
+        digest.update(view[at : at + _HELD_BYTES - 1])
+
+
+_HELD_BYTES = 2_048
 
 
 def _runs(said: Sequence[_Said]) -> Iterator[str]:
     """Of each two replies in a row, newest first; nothing stands before the first reply."""
-    replies = [_NOTHING, *(turn for turn in said if turn.is_assistant)]
+    replies = [_NOTHING, *[turn for turn in said if turn.is_assistant]]
     for number in range(len(replies) - 1, max(len(replies) - 1 - _MOST_RUNS, 0), -1):
         fingerprint = _run_fingerprint(replies[number - 1], replies[number])
         if fingerprint:
@@ -282,7 +327,8 @@ def _run_fingerprint(before: _Said, reply: _Said) -> str:
     if len(before.text) + len(reply.text) < _TELLING_RUN_CHARS:
         return ""
     digest = _digest()
-    digest.update(before.framed + reply.framed)
+    _add(digest, before.framed)
+    _add(digest, reply.framed)
     return "r" + digest.hexdigest()
 
 
@@ -304,8 +350,7 @@ def _asks_for_summary(text: str) -> bool:
     if len(text) > 2 * _ASKED_CHARS:
         text = text[:_ASKED_CHARS] + text[-_ASKED_CHARS:]
     words = text.lower()
-    is_sum = any(word in words for word in _SUMMARY_WORDS)
-    return is_sum and any(word in words for word in _HISTORY_WORDS)
+    return _SUMMARY.search(words) is not None and any(word in words for word in _HISTORY_WORDS)
 
 
 def _early_sentences(turns: Sequence[ChatTurn], count: int) -> Iterable[str]:
