@@ -81,7 +81,7 @@ _RETRY = RequestOptions(is_retry=True)
 def conversation_of(metadata: Mapping[str, Any] | None) -> str | None:
     """The conversation that a request's own `metadata` names; None where it names none in a usable
     way."""
-    if not isinstance(metadata, Mapping):
+    if not metadata or not isinstance(metadata, Mapping):
         return None
     for name in _METADATA_NAMES:
         value = metadata.get(name)

@@ -215,12 +215,12 @@ REASONING_PLACES: tuple[Place, ...] = (
 
 def quirk_of(endpoint: Endpoint) -> Quirk:
     """The row of an endpoint: by its host, else by its name, else the plain OpenAI way."""
-    return _quirk(endpoint.base_url, endpoint.name.lower())
+    return _quirk(endpoint.base_url, endpoint.name)
 
 
 @lru_cache(maxsize=256)
 def _quirk(base_url: str, name: str) -> Quirk:
-    host = (urlsplit(base_url).hostname or "").lower()
+    host, name = (urlsplit(base_url).hostname or "").lower(), name.lower()
     for row in QUIRKS:
         if any(host == known or host.endswith("." + known) for known in row.hosts):
             return row

@@ -262,17 +262,17 @@ class Reply:
     @property
     def text(self) -> str:
         """The visible text, joined."""
-        return "".join(part.text for part in self.parts if isinstance(part, Text))
+        return "".join([part.text for part in self.parts if isinstance(part, Text)])
 
     @property
     def reasoning(self) -> str:
         """The reasoning that came beside the text, joined."""
-        return "".join(part.text for part in self.parts if isinstance(part, Reasoning))
+        return "".join([part.text for part in self.parts if isinstance(part, Reasoning)])
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls among its parts, in order, without texts and reasoning."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+        return tuple([part for part in self.parts if isinstance(part, ToolCall)])
 
 
 @quick_value(frozen=True, slots=True, kw_only=True)

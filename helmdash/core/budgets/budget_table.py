@@ -130,6 +130,7 @@ class BudgetTable:
         self._for_arms: dict[tuple[Arm | None, ...], BudgetTable] = {}
         self._memory: dict[_Question, EffectiveBudget] = {}
         self._keys: dict[tuple[str, str | None], str] = {}
+        self._names: dict[tuple[str, str], str | None] = {}
 
     def lookup(
         self,
@@ -245,6 +246,14 @@ class BudgetTable:
 
         served: `provider/model`, as its upstream calls it.
         """
+        asked = (model, served)
+        if asked not in self._names:
+            if len(self._names) >= _MEMORY_ENTRIES:
+                self._names.clear()
+            self._names[asked] = self._name_of(model, served)
+        return self._names[asked]
+
+    def _name_of(self, model: str, served: str) -> str | None:
         if self.lookup(model).rule is not MatchRule.FALLBACK:
             return None
         return served if self.lookup(served).rule is not MatchRule.FALLBACK else None
@@ -288,7 +297,7 @@ class BudgetTable:
     def _copy(self) -> BudgetTable:
         """A table of the same rows that has answered nothing yet."""
         found = copy(self)
-        found._memory, found._for_arms = {}, {}
+        found._memory, found._for_arms, found._names = {}, {}, {}
         return found
 
     def _match(self, wanted: str) -> _Match:

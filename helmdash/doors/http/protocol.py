@@ -170,7 +170,8 @@ class BoundedProtocol(HttpToolsProtocol):
             elif len(self._held) > _MOST_HELD:
                 self._take_turn()
         else:
-            self._take_turn()
+            if self._held:
+                self._take_turn()
             if not self._is_over():
                 self._take(data)
 
@@ -205,9 +206,13 @@ class BoundedProtocol(HttpToolsProtocol):
     def _feed_in_pieces(self, data: bytes) -> None:
         """Of a head no more than it may have: a quarter of a megabyte comes at once, and the parser
         keeps and copies all of a header that has no end. Raises HeadRefused (431)."""
+        most, begin = self.limits.header_bytes, 0
+        if self._framing_bytes + len(data) <= most:
+            self._framing_bytes += len(data)
+            self._feed(data)
+            return
         if self._has_no_end(data):
             raise HeadRefused(431, "The headers are too large.")
-        most, begin = self.limits.header_bytes, 0
         while begin < len(data) and not (self._is_over() or self._is_too_much()):
             is_whole = self._has_headers or len(data) - begin <= most
             piece = data[begin:] if is_whole else data[begin : begin + most]
@@ -218,7 +223,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _has_no_end(self, data: bytes) -> bool:
         """Whether a head goes on beyond what one may have: told by a search, for a tenth of what
         the parser takes to find it. Who sends such heads sends many."""
-        if self._has_headers or self._framing_bytes + len(data) <= self.limits.header_bytes:
+        if self._has_headers:
             return False
         left = self.limits.header_bytes - self._framing_bytes
         # An address that is too long has a refusal of its own; and an end may lie across pieces.

@@ -14,11 +14,11 @@ from helmdash.providers.wire import Reply
 def level_of(exchange: Exchange, counts: Usage) -> str:
     """The health level of these counts; unknown where they look as if the prompt was cut."""
     if exchange.budget is None:
-        return Level.UNKNOWN.value
+        return Level.UNKNOWN
     level = level_for(counts.prompt_tokens, exchange.budget)
     # Asked last: of what has no level anyhow, no cut takes it away.
     is_certain = level is not Level.UNKNOWN and not _looks_cut(exchange, counts)
-    return level.value if is_certain else Level.UNKNOWN.value
+    return level if is_certain else Level.UNKNOWN
 
 
 def _looks_cut(exchange: Exchange, counts: Usage) -> bool:
