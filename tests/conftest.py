@@ -52,7 +52,7 @@ _ON_ONE_DATABASE = frozenset(
         "server/test_installed.py",
     }
 )
-_WITH_DATABASE = {"db", "transactional_db", "serve"}
+_WITH_DATABASE = {"db", "transactional_db", "serve", "new_house"}
 _browser = SharedBrowser()
 _servers = Servers()
 

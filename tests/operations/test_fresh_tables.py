@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -76,6 +77,21 @@ def test_tables_that_are_there_are_left_to_the_migrations() -> None:
 
     assert make_tables() is False
     assert set(connection.introspection.table_names()) == before
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite's keys are as they were")
+def test_keys_are_changed_within_a_transaction_too() -> None:
+    """As a restore does, which makes the tables of an archive by their migrations, all or none."""
+    migration = import_module("helmdash.records.migrations.0056_keys_by_project")
+    index = "records_round_by_number"
+    with connection.schema_editor() as editor:
+        editor.execute(f"DROP INDEX {index}")
+
+        migration.KeyByProject().database_forwards("records", editor, None, None)
+
+    with connection.cursor() as cursor:
+        assert index in connection.introspection.get_constraints(cursor, "records_round")
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 
 from helmdash.operations.backup.archive import Progress, Table
+from helmdash.operations.database.fresh import make_tables
 from helmdash.records import partitions
 
 _HISTORY = "django_migrations"
@@ -95,6 +96,8 @@ def _make_tables(migrations: Mapping[str, Sequence[str]], progress: Progress) ->
     with connection.cursor() as cursor:
         for name in [name for name in tables() if name in names] if names else []:
             cursor.execute(f"DROP TABLE {_quoted(name)} CASCADE")
+        if _are_all(migrations) and make_tables():
+            return
         for app, name in _leaves(migrations):
             call_command("migrate", app, name, interactive=False, verbosity=0)
             # A table with rows whose keys were not looked at yet can be altered by no migration.
@@ -127,6 +130,12 @@ def _fill(
             cursor.execute(
                 "SELECT setval(pg_get_serial_sequence(%s, 'id'), %s)", [name, table.sequence]
             )
+
+
+def _are_all(migrations: Mapping[str, Sequence[str]]) -> bool:
+    """Whether these are the migrations of this very release."""
+    told = {(app, name) for app, names in migrations.items() for name in names}
+    return told == set(MigrationLoader(None).disk_migrations or ())
 
 
 def unknown_migrations(migrations: Mapping[str, Sequence[str]]) -> list[str]:

@@ -89,9 +89,10 @@ class KeyByProject(Operation):
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
-        """On PostgreSQL alone."""
-        if schema_editor.connection.vendor == "postgresql":
-            key_by_project(schema_editor, aside=True)
+        """On PostgreSQL alone; beside others, unless all is made in one transaction (a restore)."""
+        connection = schema_editor.connection
+        if connection.vendor == "postgresql":
+            key_by_project(schema_editor, aside=not connection.in_atomic_block)
 
     def describe(self) -> str:
         """For who watches the migration."""
