@@ -141,7 +141,9 @@ def test_pages_are_accessible_and_the_dashboard_is_one_click_away(
     page = browser_page
     sign_in(page, served)
 
-    for path in ("", "records/budget/", "records/budget/add/", "records/call/", KEY_FORM):
+    # Lists, forms, rows of fields below a form, and a page that asks back.
+    paths = ("", "records/budget/", "records/budget/add/", "records/call/", KEY_FORM)
+    for path in (*paths, "records/project/1/change/", "auth/user/1/delete/"):
         # Loaded in each: the stock admin's links take some tenths of a second to change colour.
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)

@@ -20,7 +20,13 @@ from django.http import HttpRequest
 from helmdash.core.access.permissions import MemberRole
 from helmdash.installation import COMMAND
 from helmdash.records.admin.history import HistoryMixin
-from helmdash.records.admin.scoped import Light, Noted, ScopedModelAdmin, ScopedTabularInline
+from helmdash.records.admin.scoped import (
+    Light,
+    NamedCells,
+    Noted,
+    ScopedModelAdmin,
+    ScopedTabularInline,
+)
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.audit import note, note_row, values_of
 from helmdash.records.models import Membership, Project
@@ -78,7 +84,7 @@ class OneMembershipForm(MembershipForm):
         return values
 
 
-class OwnersStay(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # cannot be subscripted
+class OwnersStay(NamedCells):
     """Rows of members: no project loses its last owner by what is done to all of them at once."""
 
     def clean(self) -> None:

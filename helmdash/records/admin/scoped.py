@@ -14,7 +14,7 @@ from django.contrib import admin
 from django.contrib.auth import get_permission_codename
 from django.db import transaction
 from django.db.models import ForeignKey, Model, QuerySet
-from django.forms import Media, ModelChoiceField
+from django.forms import BaseInlineFormSet, Media, ModelChoiceField
 from django.http import HttpRequest
 
 from helmdash.core.access.permissions import Person
@@ -168,8 +168,24 @@ class ScopedModelAdmin(Light, Noted, _RowPermissions, typed.ModelAdmin[_M]):
         return type(form.__name__, (form,), {"person": person_of(request.user)})
 
 
+class NamedCells(BaseInlineFormSet):  # type: ignore[type-arg]  # cannot be subscripted
+    """Rows of fields in a table: each has a name, which is seen in the head of its column alone."""
+
+    def add_fields(self, form: Any, index: int | None) -> None:
+        """Those of a row; index is None for the one that scripts copy."""
+        super().add_fields(form, index)
+        for field in form.fields.values():
+            # The buttons that Django puts beside a choice are a widget around it.
+            widget = getattr(field.widget, "widget", field.widget)
+            if field.label:
+                widget.attrs["aria-label"] = field.label
+
+
 class ScopedTabularInline(_RowPermissions, typed.TabularInline[_M, _P]):
     """For rows below another; that one decides, since theirs is its project."""
+
+    formset = NamedCells
+    template = "admin/helmdash/inline.html"
 
 
 def may(person: Person, action: str, row: Model) -> bool:
