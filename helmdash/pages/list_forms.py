@@ -171,7 +171,7 @@ class ConversationFilterForm(ListForm):
     looks = (*ListForm.looks, "order")
     first_order = "attention"
     orders = {
-        "attention": ("", "needs attention first"),
+        "attention": ("", "worst first"),
         "latest": ("newest first", "oldest first"),
         "prompt": ("largest prompt first", "smallest prompt first"),
         "calls": ("most calls first", "fewest calls first"),
@@ -198,7 +198,7 @@ class ConversationFilterForm(ListForm):
     # Trials of suggestions lead here by the conversations of each arm.
     trial = _trial_field()
     # As addresses said it before there were other orders.
-    order = one_of(("newest",), blank="needs attention first")
+    order = one_of(("newest",), blank="worst first")
 
     def clean(self) -> None:
         super().clean()

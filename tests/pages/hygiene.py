@@ -1,4 +1,4 @@
-"""What no page may hold: anything inline, anything from another host."""
+"""What no page may hold: anything inline, from another host, or drawn before the page is whole."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ class _Reader(HTMLParser):
         super().__init__()
         self.found: list[str] = []
         self.ids: list[str] = []
+        self.awaited: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
@@ -25,6 +26,8 @@ class _Reader(HTMLParser):
                 self.found.append(f"another host: {where}")
             if name.startswith("hx-on") or (value or "").startswith(("javascript:", "js:")):
                 self.found.append(f"inline script: {where}")
+        if given.get("rel") == "expect" and given.get("blocking") == "render":
+            self.awaited.append(str(given.get("href")).removeprefix("#"))
         polls = (given.get("hx-trigger") or "").startswith("tick")
         if "hx-get" in given and not polls and not (given.get("href") or given.get("action")):
             self.found.append(f"does nothing without scripts: {where}")
@@ -37,4 +40,17 @@ def faults(html: str) -> list[str]:
     reader = _Reader()
     reader.feed(html)
     twice = sorted({each for each in reader.ids if reader.ids.count(each) > 1})
-    return reader.found + [f"id twice: {each}" for each in twice]
+    found = reader.found + [f"id twice: {each}" for each in twice]
+    if "<html" in html and not _is_drawn_whole(html, reader):
+        found.append(f"drawn before it is whole: what it waits for is {reader.awaited}")
+    return found
+
+
+def _is_drawn_whole(html: str, reader: _Reader) -> bool:
+    """Whether the page's first drawing waits for the last element of its body."""
+    if len(reader.awaited) != 1:
+        return False
+    at = html.rfind(f'id="{reader.awaited[0]}"')
+    tag = html[html.rfind("<", 0, at) + 1 : at].split()[0]
+    rest = html[html.rfind(f"</{tag}>") :].removeprefix(f"</{tag}>").split()
+    return at > 0 and rest in (["</body>", "</html>"], ["</body></html>"])

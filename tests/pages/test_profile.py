@@ -160,6 +160,7 @@ def test_a_forgotten_password_is_set_anew_by_a_link_in_a_mail(
     # The token is not in the address of the form, which a browser may tell others.
     assert path.rstrip("/").rsplit("/", 1)[1] not in address
     assert done.status_code == 302
+    assert "The new password is set" in client.get("/login/").content.decode()
     vera.refresh_from_db()
     assert vera.check_password(NEW)
     assert "no longer works" in client.get(path, follow=True).content.decode()

@@ -6,6 +6,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.auth import login, logout
 from django.contrib.auth.views import (
     INTERNAL_RESET_SESSION_TOKEN,
@@ -112,6 +113,7 @@ class ResetView(PasswordResetConfirmView):
         passwords.set_own_password(account=account, password=form.cleaned_data["new_password1"])
         braking.release(self.request, account=account.get_username())
         del self.request.session[INTERNAL_RESET_SESSION_TOKEN]
+        messages.success(self.request, "The new password is set. Sign in with it.")
         return HttpResponseRedirect(str(self.success_url))
 
 
