@@ -21,7 +21,7 @@ _OF_NO_PROJECT = ("//", "/static/", "/admin/", "/api/", "/login/", "/logout/", "
 # An attribute whose value begins with a slash. Its name is looked at afterwards: a search that
 # begins with letters tries each letter of a page, and takes ten times as long.
 _ADDRESS = re.compile(r'="(/[^"]*)"')
-_ATTRIBUTES = ("href", "action", "hx-get", "hx-post")
+_ATTRIBUTES = ("href", "action", "hx-get", "hx-post", "data-live")
 # Of a query; as HTML has it, `;` ends an `&amp;`.
 _NAMED = re.compile(r"(?:^|[&;])project=")
 

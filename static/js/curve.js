@@ -120,11 +120,14 @@ function enhance() {
 
 enhance();
 // The old part loses the focus when it goes: that is no reader who has left.
+document.addEventListener("live:before", () => (isSwapping = true));
 document.addEventListener("htmx:beforeSwap", (event) => (isSwapping = event.detail.shouldSwap));
-document.addEventListener("htmx:afterSettle", () => {
-  isSwapping = false;
-  enhance();
-});
+for (const name of ["live:after", "htmx:afterSettle"]) {
+  document.addEventListener(name, () => {
+    isSwapping = false;
+    enhance();
+  });
+}
 
 for (const name of ["pointermove", "pointerdown"]) {
   document.addEventListener(name, (event) => {

@@ -20,10 +20,9 @@ let listShown = withOpen("");
 
 function mark() {
   const name = new URL(window.location).searchParams.get("open");
-  for (const row of document.querySelectorAll("#live [data-row]")) {
-    if (name && row.dataset.row === name) row.setAttribute("aria-current", "true");
-    else row.removeAttribute("aria-current");
-  }
+  document.querySelector("#live [data-row][aria-current]")?.removeAttribute("aria-current");
+  const row = name && document.querySelector(`#live [data-row="${CSS.escape(name)}"]`);
+  if (row) row.setAttribute("aria-current", "true");
 }
 
 function draw() {
@@ -85,6 +84,7 @@ document.addEventListener("keydown", (event) => {
   closePanel();
 });
 
+document.addEventListener("live:after", mark);
 document.addEventListener("htmx:afterSettle", ({ target }) => {
   mark();
   if (!isFocusWanted || target.id !== "panel") return;

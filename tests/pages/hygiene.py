@@ -28,7 +28,7 @@ class _Reader(HTMLParser):
                 self.found.append(f"inline script: {where}")
         if given.get("rel") == "expect" and given.get("blocking") == "render":
             self.awaited.append(str(given.get("href")).removeprefix("#"))
-        polls = (given.get("hx-trigger") or "").startswith("tick")
+        polls = (given.get("hx-trigger") or "").startswith("every")
         if "hx-get" in given and not polls and not (given.get("href") or given.get("action")):
             self.found.append(f"does nothing without scripts: {where}")
         if given.get("id"):

@@ -325,6 +325,11 @@ def test_a_tab_says_how_much_is_critical_and_may_be_paused(
     browser_page.click("text=Go on")
     browser_page.wait_for_selector("#live >> text=latecomer", timeout=30_000)
     expect(browser_page.page).to_have_title("(2) Overview · HelmDash", timeout=30_000)
+    # A form in the part that came anew is sent in place, as the first one's was.
+    browser_page.evaluate("window.isTheSame = true")
+    browser_page.click(".time [data-range='7d']")
+    browser_page.wait_for_url("**range=7d**")
+    assert browser_page.evaluate("window.isTheSame")
     assert browser_page.problems() == []
 
 

@@ -113,6 +113,21 @@ def test_the_fit_of_a_call_is_one_link_away(owner: Client, filled: str) -> None:
     assert "/calls/cut/" in fit.content.decode()
 
 
+def test_a_call_without_a_trim_of_its_own_tells_its_fits(
+    owner: Client, filled: str, project: ProjectInfo
+) -> None:
+    record(make_capture(id="fitted", fit_id=filled, trim=None), project=project)
+    row = Fit.objects.get(name=filled)
+
+    whole = owner.get("/calls/fitted/").content.decode()
+    lose_an_entry(filled)
+    cut = owner.get("/calls/fitted/").content.decode()
+
+    assert (row.before_bytes == row.after_bytes) == ("Nothing was cut" in whole)
+    assert "<strong>1,000</strong> bytes before, <strong>600</strong> bytes after" in cut
+    assert "whether something was cut is not known" not in whole + cut
+
+
 def lose_an_entry(name: str) -> None:
     """Let a stored fit tell that it left one out."""
     row = Fit.objects.get(name=name)
