@@ -41,7 +41,7 @@ def faults(html: str) -> list[str]:
     reader.feed(html)
     twice = sorted({each for each in reader.ids if reader.ids.count(each) > 1})
     found = reader.found + [f"id twice: {each}" for each in twice]
-    if "<html" in html and not _is_drawn_whole(html, reader):
+    if 'class="shell"' in html and not _is_drawn_whole(html, reader):
         found.append(f"drawn before it is whole: what it waits for is {reader.awaited}")
     return found
 
