@@ -45,6 +45,8 @@ SUMMED: Final = frozenset({"embedding", "embed", "rerank"})
 STRUCTURED: Final = frozenset({"plan", "route", "filter", "verify"})
 ENDED: Final = frozenset({FinishReason.STOP.value, FinishReason.TOOL_CALLS.value})
 CUT_OFF: Final = FinishReason.LENGTH.value
+_OVER: Final = ENDED | {CUT_OFF}
+_SUSPECTED_CUT: Final = HealthReason.SUSPECTED_CUT.value
 # The heads of words that count replies by tokens: ended or cut off, without and with reasoning.
 REPLY_HEADS: Final = ("y", "yl", "yr", "ylr")
 
@@ -72,30 +74,35 @@ def key_of_evidence(facts: CallFacts) -> tuple[str, ...]:
     )
 
 
-def evidence_words(facts: CallFacts) -> Iterator[str]:
-    """The words that this call adds one to."""
-    yield "n"
-    outcome = outcome_of(cause=facts.cause, status=facts.status)
-    is_clean = outcome is CallOutcome.CLEAN
-    is_whole = facts.level_reason != HealthReason.SUSPECTED_CUT
+def evidence_words(facts: CallFacts) -> list[str]:
+    """The words that this call adds one to; asked of every call."""
+    found = ["n"]
+    cause, prompt = facts.cause, facts.prompt_tokens
+    is_clean = not cause and facts.status == "success"
+    is_whole = facts.level_reason != _SUSPECTED_CUT
     if facts.purpose not in SUMMED and not _says_nothing(facts):
-        yield from _counted("j", None, is_clean)
-        if facts.prompt_tokens is not None and is_whole:
-            yield from _counted("xt", size_slice(facts.prompt_tokens), is_clean)
+        found.append("j")
+        sizes = []
+        if prompt is not None and is_whole:
+            sizes.append(("xt", size_slice(prompt)))
         if facts.sent_bytes is not None:
-            yield from _counted("xb", size_slice(facts.sent_bytes), is_clean)
-        if facts.purpose in STRUCTURED and outcome is not CallOutcome.FAILED:
-            yield from _of_structured(facts, is_clean)
-    if not is_whole and facts.prompt_tokens is not None:
-        yield f"w:{facts.prompt_tokens}"
-    ratio = ratio_of(facts.sent_bytes, facts.prompt_tokens) if is_whole else None
+            sizes.append(("xb", size_slice(facts.sent_bytes)))
+        found += [f"{head}:{number}" for head, number in sizes]
+        if is_clean:
+            found.append("j+")
+            found += [f"{head}+:{number}" for head, number in sizes]
+        if facts.purpose in STRUCTURED:
+            found += _of_structured(facts, is_clean)
+    if not is_whole and prompt is not None:
+        found.append(f"w:{prompt}")
+    ratio = ratio_of(facts.sent_bytes, prompt) if is_whole else None
     if ratio is not None:
-        yield f"r:{bucket_of(ratio)}"
-    if facts.completion_tokens is not None and facts.finish_reason in (*ENDED, CUT_OFF):
-        head = ("yl" if facts.finish_reason == CUT_OFF else "y") + "r" * bool(
-            facts.reasoning_tokens
-        )
-        yield f"{head}:{bucket_of(facts.completion_tokens)}"
+        found.append(f"r:{bucket_of(ratio)}")
+    finish = facts.finish_reason
+    if facts.completion_tokens is not None and finish in _OVER:
+        head = ("yl" if finish == CUT_OFF else "y") + "r" * bool(facts.reasoning_tokens)
+        found.append(f"{head}:{bucket_of(facts.completion_tokens)}")
+    return found
 
 
 def ratio_of(sent_bytes: int | None, prompt_tokens: int | None) -> int | None:
@@ -106,6 +113,8 @@ def ratio_of(sent_bytes: int | None, prompt_tokens: int | None) -> int | None:
 
 
 def _of_structured(facts: CallFacts, is_clean: bool) -> Iterator[str]:
+    if outcome_of(cause=facts.cause, status=facts.status) is CallOutcome.FAILED:
+        return
     yield from _counted("s", None, is_clean)
     if (facts.response_format or "").strip().lower().startswith("json"):
         yield from _counted("sj", None, is_clean)
