@@ -63,6 +63,10 @@ class _Question(NamedTuple):
     server_window: int | None = None
 
 
+# The same, as it was asked.
+_Asked = tuple[str, str | None, int | None, int | None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
     """The row that governs an id, before the `:free` rule; the alias that led to it, if any."""
@@ -128,7 +132,7 @@ class BudgetTable:
         # Of a conversation: what each trial makes of it, by model; and the tables for these.
         self._ruled_in: Mapping[str, tuple[TrialRule, Arm]] = {}
         self._for_arms: dict[tuple[Arm | None, ...], BudgetTable] = {}
-        self._memory: dict[_Question, EffectiveBudget] = {}
+        self._memory: dict[_Asked, EffectiveBudget] = {}
         self._keys: dict[tuple[str, str | None], str] = {}
         self._names: dict[tuple[str, str], str | None] = {}
 
@@ -146,13 +150,14 @@ class BudgetTable:
         of `key_of`. client_window: tokens the client counts on; server_window: tokens the server
         reports now; None: nobody says.
         """
-        question = _Question(model.strip(), key, client_window, server_window)
-        known = self._memory.get(question)
+        asked = (model, key, client_window, server_window)
+        known = self._memory.get(asked)
         if known is None:
+            question = _Question(model.strip(), key, client_window, server_window)
             known = self._effective(question, self._match(_wanted(question.asked)))
             if len(self._memory) >= _MEMORY_ENTRIES:
                 self._memory.clear()
-            self._memory[question] = known
+            self._memory[asked] = known
         return known
 
     @property

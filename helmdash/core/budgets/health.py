@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
 
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.learned_windows import LimitSource
@@ -58,7 +60,7 @@ def assess(prompt_tokens: int | None, budget: EffectiveBudget) -> Health:
     prompt = prompt_tokens if prompt_tokens and prompt_tokens > 0 else None
     reason = _why_unknown(prompt, budget)
     return Health(
-        level=level_for(prompt, budget),
+        level=Level.UNKNOWN if prompt is None or reason else _level(prompt, budget),
         reason=reason,
         prompt_tokens=prompt,
         limit_tokens=budget.limit_tokens,
@@ -110,12 +112,25 @@ def _why_unknown(prompt: int | None, budget: EffectiveBudget) -> HealthReason | 
 
 
 def _level(prompt: int, budget: EffectiveBudget) -> Level:
-    # The most severe is asked first: the lines of a budget may be the wrong way round.
-    for level in BY_SEVERITY:
-        line = line_of(level, budget)
-        if line is not None and prompt > line:
+    for level, line in _lines_of(budget.optimal_max_tokens, budget.critical_max_tokens):
+        if prompt > line:
             return level
     return Level.UNKNOWN
+
+
+class _Lines(NamedTuple):
+    optimal_max_tokens: int | None
+    critical_max_tokens: int | None
+
+
+# A few hundred budgets judge all calls.
+@lru_cache(maxsize=1024)
+def _lines_of(optimal: int | None, critical: int | None) -> tuple[tuple[Level, int], ...]:
+    """The levels that a count leads to, with their lines. The most severe is asked first: the
+    lines of a budget may be the wrong way round."""
+    lines = _Lines(optimal, critical)
+    told = ((level, line_of(level, lines)) for level in BY_SEVERITY)
+    return tuple((level, line) for level, line in told if line is not None)
 
 
 def _ratio(part: int | None, whole: int | None) -> float | None:

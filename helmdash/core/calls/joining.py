@@ -30,6 +30,7 @@ _STRENGTH: Final = (
 )
 _RANKS: Final = {route.value: rank for rank, route in enumerate(_STRENGTH)}
 _COMPARED: Final = frozenset(_STRENGTH)
+_BY_API: Final = (CallRoute.API,)
 # Agents that come by several doors, and whose records name a session alike at each.
 _AGENTS: Final = frozenset({"claude-code", "codex", "gemini-cli", "opencode", "qwen-code"})
 # A record is written when the reply has ended, which may take minutes.
@@ -118,7 +119,8 @@ def likenesses(capture: Capture, usage: Usage, at: datetime) -> tuple[Likeness, 
 
     at: when the call began.
     """
-    if _COMPARED.isdisjoint(capture.routes):
+    # Most by far, and to look words of an enumeration up takes longer than the rest.
+    if capture.routes == _BY_API or _COMPARED.isdisjoint(capture.routes):
         return ()
     found = (
         _by_reply(capture, usage, at),
@@ -204,10 +206,9 @@ def aliases_of(conversation: str) -> tuple[str, ...]:
 
 def is_by_kind(capture: Capture) -> bool:
     """Whether a call names its sub-agent by the kind alone, which several may have."""
-    begins = f"{capture.parent}{BY_KIND}"
-    return capture.client_name == LOGGED_BY_KIND and (
-        bool(capture.parent) and str(capture.conversation).startswith(begins)
-    )
+    if capture.client_name != LOGGED_BY_KIND or not capture.parent:
+        return False
+    return str(capture.conversation).startswith(f"{capture.parent}{BY_KIND}")
 
 
 def session_of_agent(capture: Capture) -> str | None:

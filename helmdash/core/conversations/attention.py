@@ -24,7 +24,8 @@ NEWEST_CALLS: Final = 5
 _MANY_FAILED: Final = 3
 _ALL: Final = (1 << NEWEST_CALLS) - 1
 # Asked of every call.
-_CRITICAL, _CAUTION, _UNKNOWN = Level.CRITICAL.value, Level.CAUTION.value, Level.UNKNOWN.value
+_CRITICAL, _CAUTION = Level.CRITICAL.value, Level.CAUTION.value
+_UNKNOWN, _HEALTHY = Level.UNKNOWN.value, Level.HEALTHY.value
 
 
 class AttentionReason(StrEnum):
@@ -98,6 +99,12 @@ def with_newest(recent_failures: int, *, is_failed: bool) -> int:
 
 def rank_of(standing: Standing) -> int:
     """How much somebody should look: that of the worst reason; 0: not at all."""
+    if (
+        standing.level == _HEALTHY
+        and not (standing.recent_failures or standing.client_refusal)
+        and standing.cut_generation is None
+    ):
+        return 0  # most by far, and all reasons but these are of other levels
     return next((_RANKS[each] for each in _reasons(standing)), 0)
 
 

@@ -43,10 +43,10 @@ def canonical_hash(text: bytes, parent: str | None = None) -> str:
     return _TAG + blake2b(whole, digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def canonical_hashes(texts: Iterable[bytes]) -> list[str]:
-    """Of a history, each message hashed with what stands before it, as `canonical_hash` does."""
+def canonical_hashes(texts: Iterable[bytes], before: str = "") -> list[str]:
+    """Of a history, each message hashed with what stands before it, as `canonical_hash` does.
+    before: the hash of what stands before all of them; "": nothing does."""
     hashes: list[str] = []
-    before = ""
     for text in texts:
         digest = blake2b(f"{before}\n".encode() + text, digest_size=_DIGEST_BYTES)
         hashes.append(before := _TAG + digest.hexdigest())

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from io import BufferedReader
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -204,17 +204,32 @@ def _recorded(told: dict[str, Any]) -> Recorded:
             advice=Advice(cause["advice"]),
             detail=cause["detail"],
         )
-    told["finish_reason"] = FinishReason(finish) if finish is not None else None
+    told["finish_reason"] = _FINISHES[finish]
     told["health"] = _health(told["health"])
     return Recorded(**told)
 
 
 def _health(told: dict[str, Any]) -> Health:
-    reason_, source = told["reason"], told["limit_source"]
-    told["level"] = Level(told["level"])
-    told["reason"] = HealthReason(reason_) if reason_ is not None else None
-    told["limit_source"] = LimitSource(source) if source is not None else None
+    told["level"] = _LEVELS[told["level"]]
+    told["reason"] = _REASONS[told["reason"]]
+    told["limit_source"] = _SOURCES[told["limit_source"]]
     return Health(**told)
+
+
+# Looked up, for a call of an enumeration costs ten times as much, and each call has four.
+_LEVELS: Final[Mapping[str, Level]] = {each.value: each for each in Level}
+_REASONS: Final[Mapping[str | None, HealthReason | None]] = {
+    None: None,
+    **{each.value: each for each in HealthReason},
+}
+_SOURCES: Final[Mapping[str | None, LimitSource | None]] = {
+    None: None,
+    **{each.value: each for each in LimitSource},
+}
+_FINISHES: Final[Mapping[str | None, FinishReason | None]] = {
+    None: None,
+    **{each.value: each for each in FinishReason},
+}
 
 
 def _band(told: Sequence[Any]) -> LearnedBand:

@@ -12,7 +12,7 @@ at a unique constraint; the later one starts again and finds it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -44,6 +44,7 @@ from helmdash.operations.recording.conversation_rows import (
     delete_unused,
     is_unused,
 )
+from helmdash.operations.recording.histories import Histories
 from helmdash.operations.recording.inference import Inference
 from helmdash.operations.recording.joining import Joining, KnownCall, KnownCalls, names_of
 from helmdash.operations.recording.judging import Judged, judge
@@ -119,8 +120,16 @@ def record_calls(
     """
     rules = budgets.table(project_id=project.id)
     keeps_texts = project.payload != Payload.OFF.value
+    histories = Histories()
     judged = [
-        judge(_named(capture, now), rules, caller=caller, now=now, keeps_texts=keeps_texts)
+        judge(
+            _named(capture, now),
+            rules,
+            caller=caller,
+            now=now,
+            keeps_texts=keeps_texts,
+            histories=histories,
+        )
         for capture in captures
     ]
 
@@ -164,15 +173,7 @@ def _record(
     inference = Inference(project.id, fresh, named=conversations.values(), ids=ids)
     writer = _Batch(project, conversations, inference, cutting, keys, known, now)
     answers: dict[int, Recorded] = {}
-    # Calls that others of these lie in come last: by then their ids lead to those. What names its
-    # sub-agent by an id comes before what knows its kind alone.
-    for at, item in sorted(
-        enumerate(judged),
-        key=lambda each: (
-            each[1].capture.id in around,
-            each[0] >= len(moved) and is_by_kind(each[1].capture),
-        ),
-    ):
+    for at, item in _in_order(judged, around, len(moved)):
         first = known.find(item)
         if first is None:
             answers[at] = writer.take(item)
@@ -183,6 +184,19 @@ def _record(
     keep_windows(project_id=project.id, items=writer.items, rules=rules, now=now)
     delete_unused([*conversations.values(), *left, *writer.left])
     return tuple(answers[at] for at in range(len(moved), len(judged)))
+
+
+def _in_order(
+    judged: Sequence[Judged], around: Collection[str], moved: int
+) -> Iterable[tuple[int, Judged]]:
+    """Calls that others of these lie in come last: by then their ids lead to those. What names its
+    sub-agent by an id comes before what knows its kind alone. moved: so many are first anyway."""
+    is_late = [at >= moved and is_by_kind(item.capture) for at, item in enumerate(judged)]
+    if not around and True not in is_late:
+        return enumerate(judged)
+    return sorted(
+        enumerate(judged), key=lambda each: (each[1].capture.id in around, is_late[each[0]])
+    )
 
 
 class _Batch:

@@ -11,7 +11,9 @@ _ALIKE = frozenset({str, int, bool, type(None)})
 
 def canonical(value: object) -> bytes:
     """What `canonical_bytes` gives, in a tenth of the time."""
-    if _is_plain(value):
+    # Most messages are words under names, which is asked here: a call for each takes a while.
+    is_words = type(value) is dict and _ALIKE.issuperset(map(type, value.values()))
+    if is_words or _is_plain(value):
         try:
             return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError:
@@ -25,7 +27,6 @@ def _is_plain(value: object) -> bool:
     if kind in _ALIKE:
         return True
     if kind is dict:
-        # Most messages are words under names.
         return _ALIKE.issuperset(map(type, value.values())) or all(  # type: ignore[attr-defined]
             map(_is_plain, value.values())  # type: ignore[attr-defined]
         )

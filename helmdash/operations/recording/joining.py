@@ -84,7 +84,8 @@ class KnownCalls(Generic[Answer]):
         # Names without a conversation would outlive their call; retention looks for these.
         if row["conversation_id"] is not None:
             self._name(item, known, row)
-        self._take(item.capture.inside, known, row)
+        if item.capture.inside:
+            self._take(item.capture.inside, known, row)
 
     def add_names(self, item: Judged, known: KnownCall[Answer], row: Row) -> None:
         """The names that a second telling adds. row: the call's."""

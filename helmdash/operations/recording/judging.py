@@ -15,18 +15,17 @@ from helmdash.core.budgets.model_names import split_window
 from helmdash.core.budgets.refused_windows import refused_window
 from helmdash.core.budgets.trials import TriedCall
 from helmdash.core.budgets.windows import within_window
-from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.capture import Capture, Status
 from helmdash.core.calls.failures import Cause, FailureCause, classify
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.usage import Usage, normalise_usage
 from helmdash.core.calls.withheld import without_words
 from helmdash.core.conversations.fingerprints import CHAIN_VERSION
-from helmdash.core.text.messages import canonical_hashes
 from helmdash.core.text.reasoning import strip_reasoning
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.values import quick_value
-from helmdash.operations.recording.canonical import canonical
+from helmdash.operations.recording.histories import Histories
 
 # What a gateway calls the try that was too long, before it sent less.
 _OVERFLOW = FailureCause.CONTEXT_OVERFLOW.value
@@ -37,6 +36,9 @@ class Judged:
     """A capture with our verdicts; only its place in its conversation is still open."""
 
     capture: Capture
+    lane: Lane
+    is_side: bool  # it was made beside its conversation
+    status: Status
     caller: str
     started_at: datetime
     budget: EffectiveBudget
@@ -65,11 +67,6 @@ class Judged:
         return f"{CHAIN_VERSION}:{links.head[1:]}" if links is not None and links.head else ""
 
     @property
-    def is_side(self) -> bool:
-        """Whether it was made beside its conversation."""
-        return self.capture.effective_lane is Lane.SIDE
-
-    @property
     def is_trimmed(self) -> bool:
         """True when the reported Trim made the prompt smaller."""
         trim = self.capture.trim
@@ -77,12 +74,19 @@ class Judged:
 
 
 def judge(
-    capture: Capture, rules: BudgetTable, *, caller: str, now: datetime, keeps_texts: bool = True
+    capture: Capture,
+    rules: BudgetTable,
+    *,
+    caller: str,
+    now: datetime,
+    keeps_texts: bool = True,
+    histories: Histories | None = None,
 ) -> Judged:
     """Normalise, classify and assess one call. Pure but for the values passed in.
 
     keeps_texts: False where nothing that a provider said of the call may be kept, for it may quote
-    the prompt; the verdict is by its words all the same.
+    the prompt; the verdict is by its words all the same. histories: what calls judged just before
+    have sent.
     """
     model_key = rules.key_of(capture.model, provider=capture.provider)
     client_window = capture.client_window or split_window(capture.model).window
@@ -91,12 +95,16 @@ def judge(
     usage = normalise_usage(capture.usage)
     finish_reason = _finish_reason(capture)
     raw_bytes, content_bytes = _content_bytes(capture)
-    sent_bytes, sent_messages, hashes = _sent(capture)
-    judgement = _judgement(capture, usage, budget)
+    sent_bytes, sent_messages, hashes = _sent(capture, histories)
+    lane, status = capture.effective_lane, capture.effective_status
+    judgement = _judgement(capture, usage, budget, status)
     kept = capture if keeps_texts else without_words(capture)
     cause = classify(capture, usage=usage, finish_reason=finish_reason, told=kept)
     return Judged(
         capture=kept,
+        lane=lane,
+        is_side=lane is Lane.SIDE,
+        status=status,
         caller=capture.caller or caller,
         started_at=started_at,
         budget=budget,
@@ -122,7 +130,7 @@ def judge_in(item: Judged, conversation: str, parent: str | None, rules: BudgetT
     budget and the trial of that one."""
     capture = replace(item.capture, conversation=conversation, parent=parent)
     budget = _budget(capture, rules, item.model_key, item.client_window, item.started_at)
-    judgement = _judgement(capture, item.usage, budget)
+    judgement = _judgement(capture, item.usage, budget, item.status)
     return replace(
         item,
         capture=capture,
@@ -151,11 +159,13 @@ def _budget(
     return within_window(budget, capture.window)
 
 
-def _judgement(capture: Capture, usage: Usage, budget: EffectiveBudget) -> Judgement:
+def _judgement(
+    capture: Capture, usage: Usage, budget: EffectiveBudget, status: Status
+) -> Judgement:
     return judge_health(
         usage.prompt_tokens,
         budget,
-        is_success=capture.effective_status == "success",
+        is_success=status == "success",
         purpose=capture.purpose,
     )
 
@@ -163,6 +173,8 @@ def _judgement(capture: Capture, usage: Usage, budget: EffectiveBudget) -> Judge
 def _trial_of(capture: Capture, budget: EffectiveBudget) -> TriedCall | None:
     """The trial whose budget ruled the call: as it was told, else as its conversation is ruled."""
     told = capture.trial
+    if budget.trial is None and not told:
+        return None  # nearly always
     return trials.read_told(
         trials.told(budget.trial, capture.conversation) if told is None else told
     )
@@ -170,6 +182,8 @@ def _trial_of(capture: Capture, budget: EffectiveBudget) -> TriedCall | None:
 
 def _refused_window(capture: Capture, cause: Cause | None) -> int | None:
     """The window that a refusal of the call names, or one of a try before it was answered."""
+    if not capture.attempts and cause is None:
+        return None
     said: list[object] = [
         attempt.get("message") for attempt in capture.attempts if attempt.get("error") == _OVERFLOW
     ]
@@ -199,17 +213,19 @@ def _content_bytes(capture: Capture) -> tuple[int | None, int | None]:
     return capture.raw_content_len if capture.raw_content_len is not None else raw, max(stripped, 0)
 
 
-def _sent(capture: Capture) -> tuple[int | None, int | None, tuple[str, ...]]:
+def _sent(
+    capture: Capture, histories: Histories | None
+) -> tuple[int | None, int | None, tuple[str, ...]]:
     """What was sent: as reported, else counted on the messages that came along."""
     said = capture.sent
     said_bytes = said.bytes if said else None
     said_messages = said.messages if said else None
     if capture.messages is None:
         return said_bytes, said_messages, ()
-    texts = [canonical(message) for message in capture.messages]
-    hashes = canonical_hashes(texts)
+    known = Histories() if histories is None else histories
+    history = known.take(capture.conversation, capture.messages)
     if said_bytes is None:
-        said_bytes = sum(map(len, texts))
+        said_bytes = sum(history.sizes)
     if said_messages is None:
         said_messages = len(capture.messages)
-    return said_bytes, said_messages, tuple(hashes)
+    return said_bytes, said_messages, tuple(history.hashes)

@@ -119,7 +119,7 @@ class Cutting:
         """The call with its suspicion, before its conversation takes it in; leaves its trace. row
         None: it belongs to no conversation, and is judged by its model's band alone."""
         capture = item.capture
-        if item.health.prompt_tokens is None or capture.effective_status != "success":
+        if item.health.prompt_tokens is None or item.status != "success":
             return item
         if row is not None and is_late_call(row, item):
             return item
