@@ -24,6 +24,7 @@ from bench.payloads import calls, grown_calls  # noqa: E402
 from helmdash.core.calls.capture import Capture  # noqa: E402
 from helmdash.core.rules import CALL_RULES  # noqa: E402
 from helmdash.operations.database import rule_sets  # noqa: E402
+from helmdash.operations.recorder.own_connection import use_own_connection  # noqa: E402
 from helmdash.operations.recording import call_rows  # noqa: E402
 from helmdash.operations.recording.judging import judge  # noqa: E402
 from helmdash.operations.recording.masking import masker  # noqa: E402
@@ -54,6 +55,7 @@ class Rows:
 
 def main() -> None:
     """Answer commands until stdin ends."""
+    use_own_connection()  # as recording has it
     for line in sys.stdin:
         print(json.dumps(_answer(json.loads(line))), flush=True)
 

@@ -35,8 +35,12 @@ def test_what_came_before_changes_no_hash(calls: list[tuple[str | None, list[Any
 
 def test_what_is_resent_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[object] = []
-    real = histories.canonical
-    monkeypatch.setattr(histories, "canonical", lambda each: written.append(each) or real(each))
+
+    def write(message: object) -> bytes:
+        written.append(message)
+        return canonical_bytes(message)
+
+    monkeypatch.setattr(histories, "canonical", write)
     turns = [{"role": "user", "content": f"turn {number}"} for number in range(6)]
     known = Histories()
 
