@@ -1,7 +1,8 @@
 """Unseen characters in pages: escapes wherever they stand, whatever template put them there.
 
 One pass over the finished page, so that no template, tag or page of the admin can forget it. What a
-form sends back stays as it is: values of fields, and texts to be edited. `<pre>` shows texts that
+form sends back stays as it is: values of fields, and texts to be edited; suggestions for fields
+are left out where they would have to be changed. `<pre>` shows texts that
 somebody wrote (core.text.visible.visible_text), unless it has an id: those are snippets, made of
 names. Names stand in elements whose class begins with `id`, and in titles; there ends of lines
 show, too.
@@ -27,11 +28,15 @@ _LINES_IN_NAMES = tuple(
     )
 )
 _PARTS = re.compile(
-    r'(?P<kept><textarea\b.*?</textarea>|<script\b.*?</script>|\bvalue="[^"]*")'
+    r"(?P<offered><datalist\b.*?</datalist>)"
+    r'|(?P<kept><textarea\b.*?</textarea>|<script\b.*?</script>|\bvalue="[^"]*")'
     r"|(?P<text><pre\b(?![^>]*\sid=).*?</pre>)"
     r'|(?P<name>\b(?:title|aria-label)="[^"]*"|class="id[ "][^>]*>[^<]*)',
     re.DOTALL | re.IGNORECASE,
 )
+
+
+_OPTION = re.compile(r"<option\b[^>]*>")
 
 
 class VisibilityMiddleware:
@@ -66,11 +71,18 @@ def visible_page(page: str) -> str:
 
 
 def _visible_part(part: re.Match[str]) -> str:
+    if part["offered"]:
+        return _OPTION.sub(_offered, part["offered"])
     if part["kept"]:
         return part["kept"]
     if part["text"]:
         return visible_text(part["text"])
     return visible_name(part["name"])
+
+
+def _offered(option: re.Match[str]) -> str:
+    """A suggestion for a field is both shown and sent: one with what is unseen is not made."""
+    return "" if has_unseen(option[0]) else option[0]
 
 
 def _is_page(response: HttpResponse) -> bool:

@@ -78,6 +78,8 @@ def named(project: ProjectInfo) -> ProjectInfo:
 def test_no_page_holds_what_nobody_sees(owner: Client, named: ProjectInfo, page: str) -> None:
     html = owner.get(page).content.decode()
 
+    # Suggestions are shown as they are.
+    assert _RAW.findall("".join(re.findall(r"<datalist.*?</datalist>", html, re.DOTALL))) == []
     # A form sends back what is stored.
     shown = re.sub(r'\bvalue="[^"]*"', "", html)
     assert _RAW.findall(shown) == []
@@ -108,6 +110,10 @@ def test_what_a_form_sends_back_is_what_is_stored(owner: Client, named: ProjectI
         # A name has one line.
         ('<a class="id big" href="x">a\nb</a>\n', '<a class="id big" href="x">a\\nb</a>\n'),
         ('<td title="a\tb">\t</td>', '<td title="a\\tb">\t</td>'),
+        (
+            '<datalist><option value="a"><option value="\u202eb"><option value="c"></datalist>',
+            '<datalist><option value="a"><option value="c"></datalist>',
+        ),
         ("<p>🙂 naïve 中文 …–</p>", "<p>🙂 naïve 中文 …–</p>"),
     ],
 )
