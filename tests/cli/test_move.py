@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -21,7 +23,7 @@ from helmdash.operations.moving import MoveProblem, move, moving
 from helmdash.places import UNFINISHED_MOVE, look_at_schema
 from tests.cli.test_backup import LOOK, SEALED, SEED, done, python
 from tests.recorder.test_outages import House, assert_every_row_adds_up
-from tests.support import environment, needs
+from tests.support import ROOT, environment, needs
 from tests.support.postgres import NoPostgres, Postgres, create_database
 from tests.support.processes import kill
 from tests.support.template import copy_tables
@@ -87,8 +89,19 @@ def test_a_move_that_was_stopped_goes_on_and_all_is_there(
         move(url, env=env_of(house), progress=no_word)
     kill(process)
 
-    with pytest.raises(KeyboardInterrupt):
-        move(url, env=env_of(house), progress=stop_at("records_call", after=50))
+    make, made = moving._migrate, []
+
+    def make_and_end(url: str) -> None:
+        make(url)
+        made.append(url)
+        if len(made) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(moving, "_migrate", make_and_end)
+    for _ in range(2):  # among the tables, and among their rows
+        with pytest.raises(KeyboardInterrupt):
+            move(url, env=env_of(house), progress=stop_at("records_call", after=50))
+    assert made == [url, url]
     with pytest.raises(BadSetting, match="a move into it is not finished"):
         look_at_schema(env_of(house, url))
     with psycopg.connect(url, autocommit=True) as target:
@@ -128,6 +141,22 @@ def test_a_move_that_was_stopped_goes_on_and_all_is_there(
     refused = done(house, "manage.py", "move", "--to", url, code=1)
     assert "there are tables in it already" in refused
     assert refused.count("\n") == 1
+
+
+def test_who_makes_the_tables_ends_with_who_asked(url: str) -> None:
+    where = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "helmdash.settings"}
+    making = subprocess.Popen(
+        [sys.executable, "-m", "helmdash.cli.making_tables"],
+        cwd=ROOT,
+        env={**environment.clean(), **where},
+        stdin=subprocess.PIPE,
+    )
+    assert making.stdin is not None
+    making.stdin.close()  # as it closes when its parent is killed
+
+    assert making.wait(60) == 1
+    with psycopg.connect(url) as target:
+        assert "records_call" not in tables(target)
 
 
 @pytest.mark.parametrize(

@@ -66,9 +66,12 @@ def _move(source: SqliteSource, target: Target, url: str, progress: Progress) ->
     begun = target.mark()
     if begun is None:
         target.make_mark()
-    if not target.migrations():
+    is_made = target.are_made()
+    if not is_made:
+        # A try before may have ended among them: what is made stays, and the rest is made now.
         progress("making the tables")
         _migrate(url)
+        target.note_made()
     if target.migrations() != wanted.migrations:
         raise MoveProblem(
             f"{conf.masked(url)}: a move into it was begun by another release of HelmDash: finish "
@@ -78,7 +81,7 @@ def _move(source: SqliteSource, target: Target, url: str, progress: Progress) ->
     missing = set(counts) - target.tables()
     if missing:
         raise MoveProblem(f"the file has tables that are not ours: {', '.join(sorted(missing))}")
-    if begun is None or begun.state != wanted.state:
+    if begun is None or begun.state != wanted.state or not is_made:
         target.begin(wanted, counts)
     resumed = sum(target.reached(table)[1] for table in counts)
     target.make_months(source.months())
@@ -163,8 +166,8 @@ def _compare(target: Target, counts: Mapping[str, int]) -> None:
 
 def _migrate(url: str) -> None:
     """Make the tables, in a process whose database is the new one. Raises MoveProblem."""
-    done = subprocess.run(
-        [sys.executable, "-m", "django", "migrate", "--no-input", "--verbosity", "0"],
+    with subprocess.Popen(
+        [sys.executable, "-m", "helmdash.cli.making_tables"],
         env={
             **os.environ,
             "DATABASE_URL": url,
@@ -172,13 +175,17 @@ def _migrate(url: str) -> None:
             # Where a checkout's commands have their own folder from.
             "PYTHONPATH": str(installation.ROOT),
         },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-    )
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no word of why"])[-1]
+    ) as making:
+        # Read to its end before standard input is closed: then it would end by itself.
+        assert making.stderr is not None
+        said = making.stderr.read()
+        code = making.wait()
+    if code:
+        last = (said.strip().splitlines() or ["no word of why"])[-1]
         raise MoveProblem(f"{conf.masked(url)}: the tables cannot be made: {last}")
 
 

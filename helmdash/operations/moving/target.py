@@ -20,6 +20,7 @@ from helmdash.records import partitions
 
 _BEGUN = "begun"
 _FOREIGN_KEYS = "foreign keys"
+_MADE = "made"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,14 @@ class Target:
                 "CREATE TABLE {} (name text PRIMARY KEY, note text, reached bigint, rows bigint)"
             ).format(sql.Identifier(UNFINISHED_MOVE))
         )
+
+    def are_made(self) -> bool:
+        """Whether a try has made all tables."""
+        return self._note(_MADE) is not None
+
+    def note_made(self) -> None:
+        """Say that all tables are made."""
+        self._put_note(_MADE, "")
 
     def migrations(self) -> str:
         """The migrations that made these tables, as one text; "" where there are none."""
