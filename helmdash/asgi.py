@@ -55,9 +55,9 @@ _BACKGROUND_SECONDS = 5.0
 # The sign-in form is a few hundred bytes: whoever takes longer for it keeps others from theirs.
 _ANONYMOUS_BODY_SECONDS = 15.0
 _MCP_PATHS = ("/mcp", "/mcp/")
-# How long the thread that stores may keep the loop from going on. Python's 5 ms is longer than all
-# that the gateway does for a call.
-_SWITCH_SECONDS = 0.002
+# How long a thread may keep the loop from going on, at each of the four rounds or so that a call
+# takes. Python's 5 ms is longer than all that the gateway does for a call.
+_SWITCH_SECONDS = 0.0005
 # A call drops its objects by itself, but for those that wait to be stored: Python would look
 # through these again and again, for a tenth of all it does.
 _GARBAGE_AFTER = 50_000
