@@ -6,7 +6,6 @@ which rule reads what). What is kept of a text is its hash alone.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -46,7 +45,6 @@ _HISTORY_WORDS = (
     "conversation", "session", "context", "history", "so far", "dialog", "discussion", "chat",
     "above", "state_snapshot",
 )  # fmt: skip
-_SUMMARY = re.compile("|".join(_SUMMARY_WORDS))
 _AROUND_SENTENCES = " \t-*•>#\"'`.!?"
 
 
@@ -260,10 +258,12 @@ class _Chain:
         kept = set(newest)
         # What came before the oldest beginning that counts is hashed in one go.
         older = min(newest[0] if newest else 0, asked)
-        chars = sum([len(turn.text) for turn in said[:older]])
-        has_history, is_followed = any(speaks[:older]), False
+        chars, has_history, is_followed = 0, False, False
         digest = _digest()
-        _add(digest, b"".join([turn.framed for turn in said[:older]]))
+        if older:
+            chars = sum([len(turn.text) for turn in said[:older]])
+            has_history = any(speaks[:older])
+            _add(digest, b"".join([turn.framed for turn in said[:older]]))
         for number, (text, framed, is_assistant) in enumerate(said[older:asked], older):
             chars += len(text)
             if len(framed) < _HELD_BYTES:
@@ -327,8 +327,7 @@ def _run_fingerprint(before: _Said, reply: _Said) -> str:
     if len(before.text) + len(reply.text) < _TELLING_RUN_CHARS:
         return ""
     digest = _digest()
-    _add(digest, before.framed)
-    _add(digest, reply.framed)
+    _add(digest, before.framed + reply.framed)
     return "r" + digest.hexdigest()
 
 
@@ -350,7 +349,9 @@ def _asks_for_summary(text: str) -> bool:
     if len(text) > 2 * _ASKED_CHARS:
         text = text[:_ASKED_CHARS] + text[-_ASKED_CHARS:]
     words = text.lower()
-    return _SUMMARY.search(words) is not None and any(word in words for word in _HISTORY_WORDS)
+    # One by one: a pattern of them takes four times as long.
+    is_sum = bool([word for word in _SUMMARY_WORDS if word in words])
+    return is_sum and any(word in words for word in _HISTORY_WORDS)
 
 
 def _early_sentences(turns: Sequence[ChatTurn], count: int) -> Iterable[str]:

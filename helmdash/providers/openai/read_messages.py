@@ -47,12 +47,17 @@ def read_messages(value: Json) -> tuple[Message, ...]:
     """Read `messages`. Raises BadRequest naming the member."""
     if not isinstance(value, list) or not value:
         raise BadRequest("messages", "This has to be an array with at least one message.")
-    return tuple(
-        [
-            _read_plain(item) or _read_message(item, f"messages[{at}]")
-            for at, item in enumerate(value)
-        ]
-    )
+    messages: list[Message] = []
+    for at, item in enumerate(value):
+        # Nearly all say who speaks and one text, and nothing else: read without another call.
+        if type(item) is dict and len(item) == 2:
+            word, text = item.get("role"), item.get("content")
+            role = _SPEAKERS.get(word) if type(word) is str else None
+            if role is not None and type(text) is str and text:
+                messages.append(Message(role=role, parts=(Text(text=text),)))
+                continue
+        messages.append(_read_plain(item) or _read_message(item, f"messages[{at}]"))
+    return tuple(messages)
 
 
 def _read_plain(item: Json) -> Message | None:
