@@ -33,7 +33,7 @@ from helmdash.core.rollups.figures import (
     tally,
 )
 from helmdash.core.rollups.periods import Width, first_quarter, moment_of, period_of, quarter_of
-from helmdash.operations.database.transactions import write
+from helmdash.operations.database.transactions import write, write_and_pause
 from helmdash.operations.rollups.folding import fold_all, take_turn
 from helmdash.operations.rollups.storing import store_slots
 from helmdash.records.models import Call, Fit, PlanRecord, Rollup, RollupState
@@ -69,7 +69,7 @@ def rebuild(*, actor: Actor, project_id: int, progress: Progress, anew: bool = F
     state, _ = RollupState.objects.get_or_create(project_id=project_id)
     write(partial(_forget, state.pk, anew=anew))
     done = Rebuilt()
-    while write(partial(_step, project_id, done)):
+    while write_and_pause(partial(_step, project_id, done)):
         progress(done)
     return done
 
@@ -85,7 +85,7 @@ def rebuild_some(*, is_over: Callable[[], bool]) -> bool:
     False where there are none. Where only plans are left to count, calls are not counted again."""
     left = RollupState.unfinished().order_by("project_id")
     for project_id in left.values_list("project_id", flat=True):
-        while write(partial(_step, project_id, Rebuilt(), is_all=False)):
+        while write_and_pause(partial(_step, project_id, Rebuilt(), is_all=False)):
             if is_over():
                 return True
     return False
