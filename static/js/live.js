@@ -60,6 +60,8 @@ function show() {
   // Read aloud when it changes, not with each beat.
   if (state.textContent !== said) state.textContent = said;
   contact.querySelector(".at").textContent = at;
+  // The banner may lie above it.
+  document.getElementById("away-since").textContent = isAway ? ` since ${at}` : "";
   contact.querySelector("button").textContent = isPaused ? "Go on" : "Pause";
 }
 

@@ -303,6 +303,7 @@ def test_a_page_that_lost_its_server_says_so(served: Served, browser_page: Brows
     os.kill(served.process.pid, signal.SIGSTOP)
     try:
         browser_page.wait_for_selector(".away", state="visible", timeout=30_000)
+        assert re.search(r"since \d\d:\d\d:\d\d\.", browser_page.inner_text(".away"))
     finally:
         os.kill(served.process.pid, signal.SIGCONT)
     browser_page.wait_for_selector(".away", state="hidden", timeout=30_000)
