@@ -19,6 +19,7 @@ from tests.support import chromium, environment, golden, needs
 from tests.support.browser import BrowserPage, SharedBrowser
 from tests.support.emptying import empty_instead_of_flushing
 from tests.support.laws import try_few
+from tests.support.lean import be_lean
 from tests.support.model import LocalModel, NoModel, find_weights, run_model
 from tests.support.postponed import postpone
 from tests.support.server import Served
@@ -109,7 +110,8 @@ def pytest_report_header() -> str:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    be_lean(session)
     # 880,000 objects that are here to stay: each full look for garbage among them takes 0.5 s.
     gc.disable()
     try:
@@ -117,7 +119,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         # One request of a test makes more than the 700 new objects of the default.
-        gc.set_threshold(10_000, 20, 20)
+        gc.set_threshold(100_000, 20, 20)
         gc.enable()
 
 

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 from django.db import connection
 
-from tests.support import ROOT, needs
+from tests.support import ROOT, lean, needs
 from tests.support.browser import BrowserPage
 from tests.support.environment import database
 from tests.support.model import LocalModel
@@ -42,6 +42,37 @@ sys.exit(3)
 # For what takes a second of CPU: a test fails by what it finds, not by how busy the machine is.
 _SECONDS = 120
 _PAGE = "data:text/html,<html lang=en><title>t</title><main><h1>{}</h1></main>"
+
+
+def test_no_test_has_a_use_for_the_fixtures_that_are_left_out(
+    request: pytest.FixtureRequest,
+) -> None:
+    own = {Path(lean.__file__), Path(__file__)}
+    files = {*(ROOT / "tests").rglob("*.py"), *(ROOT / "helmdash").glob("settings*.py")} - own
+    texts = {path: path.read_text("utf-8") for path in (*files, ROOT / "pyproject.toml")}
+    words = re.compile("|".join(map(re.escape, lean.UNUSED.values())))
+
+    assert [path for path, text in texts.items() if words.search(text)] == []
+    assert not lean.UNUSED.keys() & set(request.fixturenames)
+    # Else nothing would be left out.
+    assert lean.UNUSED.keys() <= set(request.session._fixturemanager._arg2fixturedefs)
+
+
+def test_the_arguments_of_the_same_code_are_asked_for_once() -> None:
+    asked: list[object] = []
+
+    def names_of(function: object, **_: object) -> tuple[str, ...]:
+        asked.append(function)
+        return ("a", "b")
+
+    names = lean._remembering(names_of)
+    one, other = (lambda a, b: None for _ in range(2))
+
+    assert names(one, name="x") == names(other, name="x") == ("a", "b")
+    assert asked == [one]
+    # Of a class's function the first argument is left out: by whom, its code does not say.
+    assert names(one, name="x", cls=Path) == ("a", "b")
+    assert asked == [one, one]
 
 
 def test_postgres_starts_below_a_directory_that_only_its_owner_may_enter(tmp_path: Path) -> None:
