@@ -49,8 +49,8 @@ OPERATIONS = [
     operation["operationId"]
     for methods in schema.raw_schema["paths"].values()
     for operation in methods.values()
-    # Its items are calls as `record_call` takes them, and are stored by the same statements.
-    if ON_SQLITE or operation["operationId"] != "record_batch"
+    # Their fields are those of `record_call` and `create_budget`, for the same columns.
+    if ON_SQLITE or operation["operationId"] not in ("record_batch", "change_budget")
 ]
 _running: list[str] = []
 
