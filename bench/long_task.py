@@ -55,7 +55,9 @@ def rows() -> list[Row]:
 
 def _row(program: str, wish: str) -> Row:
     with ExitStack() as stack:
-        parent = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="helmdash-bench-")))
+        # What Claude Code has started may end after it, and writes there until then.
+        place = tempfile.TemporaryDirectory(prefix="helmdash-bench-", ignore_cleanup_errors=True)
+        parent = Path(stack.enter_context(place))
         os.environ["HELMDASH_DATA_DIR"] = str(parent)
         model = Forgetful(window=10_000_000)
         model.server.start()
