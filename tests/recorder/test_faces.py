@@ -174,7 +174,12 @@ def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
     def fail(self: object) -> None:
         raise OperationalError("unable to open database file")
 
-    return lambda: monkeypatch.setattr(type(connections["default"]), "cursor", fail)
+    def take_away() -> None:
+        # By Django's cursors, and by statements that go past them (helmdash.records.direct).
+        for way in ("cursor", "ensure_connection"):
+            monkeypatch.setattr(type(connections["default"]), way, fail)
+
+    return take_away
 
 
 @pytest.mark.django_db(transaction=True)
