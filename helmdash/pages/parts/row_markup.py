@@ -15,13 +15,13 @@ _SAFE: Final = "!$&'()*+,;=/~:@"
 
 
 def row_link(page: str, name: str, *, prefix: str, said: str = "", css: str = "id") -> str:
-    """The link of a row to its item, by which keys and the panel find it. said: escaped, where it
-    is not the name."""
+    """The link of a row to its item, by which keys and the panel find it; what its column cuts
+    stands in its title. said: escaped text, where it is not the name."""
     shown = escape(name)
-    title = "" if said else f' title="{shown}"'
+    text = said or shown
     return (
         f'<a class="{css}" data-row="{shown}" id="{prefix}{escape(quote(name, safe=""))}"'
-        f' href="{address_of(page, name)}"{title}>{said or shown}</a>'
+        f' href="{address_of(page, name)}" title="{text}">{text}</a>'
     )
 
 
