@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from django.db import connection
 from django.db.models import Field, Lookup, Q
+from django.db.models.fields.related import ForeignObject
 
 # A few are as quick either way, and read as people write them.
 _MANY: Final = 100
@@ -22,6 +23,8 @@ def one_of(field: str, ids: Sequence[int]) -> Q:
     return Q((f"{field}__any_of" if is_many else f"{field}__in", list(ids)))
 
 
+# A foreign key does not have the lookups of other fields.
+@ForeignObject.register_lookup
 @Field.register_lookup
 class _AnyOf(Lookup):
     lookup_name = "any_of"

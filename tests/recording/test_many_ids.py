@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 
 from helmdash.queries.access import ProjectInfo
+from helmdash.records.call_names import Place, payloads_at
 from helmdash.records.many_ids import one_of
 from helmdash.records.models import Call
 from tests.factories import make_capture, make_project, record
@@ -27,6 +28,16 @@ def test_rows_are_found_by_few_and_by_many_ids(project: ProjectInfo, others: int
 
     assert set(rows.values_list("name", flat=True)) == {"c0", "c1"}
     assert not rows.filter(one_of("id", list(absent))).exists()
+
+
+@pytest.mark.parametrize("others", [0, 500])
+def test_what_hangs_on_calls_is_found_by_few_and_by_many(project: ProjectInfo, others: int) -> None:
+    for number in range(3):
+        record(make_capture(id=f"c{number}", metadata={"step": 1}), project=project)
+    places = [Place(*each) for each in Call.objects.values_list("id", "started_at")[:2]]
+    absent = [Place(places[0].call_id + 100 + n, places[0].started_at) for n in range(others)]
+
+    assert payloads_at(project.id, [*places, *absent]).count() == 2
 
 
 def test_on_postgresql_many_ids_are_one_parameter(project: ProjectInfo) -> None:
