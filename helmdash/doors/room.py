@@ -7,7 +7,7 @@ that depth pays it each time, and below Django's middleware a page is deep enoug
 it always does.
 
 A piece is made twice as large as the frame that asks for it, so one huge frame brings the room for
-all that it calls. Memory is only taken as far as frames are put there (ADR 66).
+all that it calls. Memory is only taken as far as frames are put there (ADR 67).
 """
 
 from __future__ import annotations
