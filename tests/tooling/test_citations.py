@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,14 +42,17 @@ def _texts() -> Iterator[tuple[str, str]]:
                 yield name, re.sub(r"\n[\s#]*", " ", path.read_text(encoding="utf-8"))
 
 
-TEXTS = dict(_texts())
+@cache
+def texts() -> dict[str, str]:
+    """All of it, read when the first test asks: every lane collects these tests, one runs them."""
+    return dict(_texts())
 
 
 @pytest.mark.parametrize("what", _ABSENT)
 def test_no_line_cites_what_is_not_in_the_repository(what: str) -> None:
     found = [
         f"{name}: {text[max(0, hit.start() - 40) : hit.end() + 20]}"
-        for name, text in TEXTS.items()
+        for name, text in texts().items()
         for hit in _ABSENT[what].finditer(text)
     ]
 
@@ -60,7 +64,7 @@ def test_every_page_that_is_named_exists() -> None:
 
     named = {
         f"{name}: {hit}"
-        for name, text in TEXTS.items()
+        for name, text in texts().items()
         for hit in re.findall(r"(?<![\"'`/\w.-])[\w-]+\.md\b(?![\"'`])", text)
         if hit not in known | _OTHERS_FILES
         and name.startswith(("helmdash/", "docs/", "templates/"))
@@ -72,7 +76,7 @@ def test_every_page_that_is_named_exists() -> None:
 def test_every_decision_that_is_cited_exists() -> None:
     cited = {
         (name, int(number))
-        for name, text in TEXTS.items()
+        for name, text in texts().items()
         for found in re.findall(r"(?<!helmdeck )\bADRs? ((?:\d{1,2}(?:, | and | to )?)+)", text)
         for number in re.findall(r"\d+", found)
     }
@@ -91,7 +95,7 @@ def test_every_decision_that_is_cited_exists() -> None:
     ],
 )
 def test_every_source_that_is_cited_is_a_heading(pattern: str) -> None:
-    cited = {hit for text in TEXTS.values() for hit in re.findall(pattern, text)}
+    cited = {hit for text in texts().values() for hit in re.findall(pattern, text)}
 
     assert cited, "nobody cites it"
     assert cited <= HEADINGS
@@ -100,7 +104,7 @@ def test_every_source_that_is_cited_is_a_heading(pattern: str) -> None:
 def test_every_module_that_tells_its_source_tells_a_known_one() -> None:
     unknown = [
         f"{name}: {told}"
-        for name, text in TEXTS.items()
+        for name, text in texts().items()
         if name.startswith("helmdash/") and name.endswith(".py")
         for told in re.findall(r"\bSources?: (?!str\b|\w+Source\b)(.{,160})", text)
         if not _is_known(told)
@@ -112,7 +116,7 @@ def test_every_module_that_tells_its_source_tells_a_known_one() -> None:
 def test_every_host_of_a_document_is_named() -> None:
     hosts = {
         host
-        for name, text in TEXTS.items()
+        for name, text in texts().items()
         if name.startswith("helmdash/") and name.endswith(".py")
         for host in re.findall(r"https?://([\w.-]*\w)", text)
         if not _NO_DOCUMENT.search(host)

@@ -23,7 +23,8 @@ def test_no_test_module_uses_an_sdk_while_it_is_collected() -> None:
 
 def _uses(body: list[ast.stmt]) -> list[int]:
     """The lines where a module itself, outside of its functions, asks for a member of an SDK."""
-    sdks = {ast.unparse(part).split()[-1] for part in body if ast.unparse(part) in _SDKS}
+    imports = [ast.unparse(each) for each in body if isinstance(each, ast.Import | ast.ImportFrom)]
+    sdks = {each.split()[-1] for each in imports if each in _SDKS}
     parts: list[ast.AST] = [*body] if sdks else []
     found: list[int] = []
     while parts:

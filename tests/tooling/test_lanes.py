@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from functools import cache
 
 import pytest
@@ -26,8 +26,8 @@ def test_every_test_that_is_left_out_on_the_second_database_exists() -> None:
 def functions(path: str) -> set[str]:
     """The functions of a test file; none, where there is no file."""
     file = ROOT / path
-    tree = ast.parse(file.read_text("utf-8") if file.exists() else "")
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    # No tree of it: to parse three hundred files takes seconds.
+    return set(re.findall(r"(?m)^def (\w+)", file.read_text("utf-8") if file.exists() else ""))
 
 
 def test_those_stay_that_together_ask_everything_for_the_least_time() -> None:
