@@ -176,6 +176,7 @@ def model_rows(
         until=until,
         distributions=_TOLD,
         words=keys,
+        is_summed=True,
     )
     if found is None:
         table = _read(calls, MOST_CALLS, purpose)

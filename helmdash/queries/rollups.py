@@ -107,11 +107,13 @@ def figures(
     until: datetime | None,
     distributions: Collection[Distribution] = (),
     words: Sequence[str] | None = None,
+    is_summed: bool = False,
 ) -> RangeFigures | None:
     """The figures of calls that started from `since` to before `until`; None: without that bound.
 
     distributions: those that are wanted, for they are most of what is read and added up. words:
-    only keys that begin with one of them; None: every key.
+    only keys that begin with one of them; None: every key. is_summed: months need not be apart from
+    each other, but for how a model was spelt; they come as one piece, of which nothing is changed.
 
     Two queries, and one for each edge that is not a quarter-hour's. None as an answer: the range
     reaches back to calls from before there were rollups, which are still to be counted.
@@ -143,6 +145,7 @@ def figures(
         most_uncounted=MOST_UNCOUNTED,
         words=words,
         distributions=distributions,
+        is_summed=is_summed,
     )
     found.is_behind = stored.is_behind
     for key, rows in stored.figures.items():

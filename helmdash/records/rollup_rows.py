@@ -29,6 +29,7 @@ from helmdash.core.rollups.periods import Span, Width, moment_of
 from helmdash.core.rollups.plan_facts import RUNNING, PlanFacts
 from helmdash.records.call_facts import facts_of_values, load_changes
 from helmdash.records.fit_facts import steps_of
+from helmdash.records.kept_sums import Row, summed
 from helmdash.records.models import Call, Fit, PlanRecord, Rollup, UncountedCalls
 from helmdash.records.querysets import moment
 from helmdash.records.replica import connection_for
@@ -87,12 +88,13 @@ def read_spans(
     words: Sequence[str] | None = None,
     fits: Callable[[Key], bool] | None = None,
     distributions: Collection[Distribution] = (),
+    is_summed: bool = False,
 ) -> Stored:
     """The figures of a marginal in some spans, and the oldest of what waits. One statement.
 
     words: only keys that begin with one of them; None: every key. fits: only keys of which it is
     true, as far as they are stored; what waits is told whole. distributions: those that are wanted
-    of what is stored.
+    of what is stored. is_summed: who reads needs no month apart (records.kept_sums).
     """
     columns = [COLUMN_OF[each] for each in distributions]
     # The key up to the end of its first word, which no other word's key begins with.
@@ -117,6 +119,13 @@ def read_spans(
     waiting = 0
     # Every period has the same keys: each is looked at once.
     keys: dict[str, Key | None] = {}
+    months: dict[Key, list[Row]] = {}
+
+    def load(row: Row) -> Counts:
+        counts = _load(row.figures, row.distributions)
+        is_whole = any(word in row.figures for word in _WHOLE)
+        return with_only(counts, distributions) if is_whole else counts
+
     for width, period, stored_key, text, *others in _rows(" UNION ALL ".join(pieces), values):
         if width < 0:
             waiting += 1
@@ -127,12 +136,16 @@ def read_spans(
             read = tuple(orjson.loads(stored_key))
             keys[stored_key] = read if fits is None or fits(read) else None
         key = keys[stored_key]
-        if key is not None:
-            counts = _load(text, others)
-            if any(word in text for word in _WHOLE):
-                counts = with_only(counts, distributions)
-            row = (Width(width), period, counts)
-            found.figures.setdefault(key, []).append(row)
+        if key is None:
+            continue
+        row = Row(width, period, text, tuple(others))
+        if is_summed and width == Width.MONTH:
+            months.setdefault(key, []).append(row)
+        else:
+            found.figures.setdefault(key, []).append((Width(width), period, load(row)))
+    for key, rows in months.items():
+        place = (project_id, marginal, tuple(columns), key)
+        found.figures.setdefault(key, []).extend(summed(place, rows, load))
     return Stored(
         figures=found.figures, uncounted=found.uncounted, is_behind=waiting > most_uncounted
     )

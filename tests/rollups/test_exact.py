@@ -291,13 +291,21 @@ class Story(RuleBasedStateMachine):
 
     @rule(
         marginal=st.sampled_from([Marginal.MODEL, Marginal.FIT_MODEL, Marginal.PLAN_MODEL]),
-        since=_AGES,
+        since=st.none() | _AGES,
         until=st.none() | _AGES,
         second=st.sampled_from([0, 0, 7]),
+        is_summed=st.booleans(),
     )
-    def look(self, marginal: Marginal, since: int, until: int | None, second: int) -> None:
+    def look(
+        self,
+        marginal: Marginal,
+        since: int | None,
+        until: int | None,
+        second: int,
+        is_summed: bool,
+    ) -> None:
         """Any range is what its calls come to; where these are gone it is rounded outside."""
-        start = NOW - timedelta(minutes=since, seconds=second)
+        start = None if since is None else NOW - timedelta(minutes=since, seconds=second)
         end = None if until is None else NOW - timedelta(minutes=until)
         found = rollups.figures(
             project_id=self.project.id,
@@ -305,11 +313,12 @@ class Story(RuleBasedStateMachine):
             since=start,
             until=end,
             distributions=tuple(Distribution),
+            is_summed=is_summed,
         )
         assert found is not None
         if not found.has_calls:
             return
-        last = end or NOW + timedelta(days=9)
+        start, last = start or NOW - timedelta(days=99), end or NOW + timedelta(days=9)
         inside: list[Facts] = [
             *facts_of(
                 Call.objects.filter(

@@ -1,0 +1,109 @@
+"""Sums of rows that were added up before are taken as long as the rows are the same."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import orjson
+import pytest
+
+from helmdash.core.rollups.figures import Counts, add
+from helmdash.core.rollups.periods import Width
+from helmdash.records import kept_sums
+from helmdash.records.kept_sums import Piece, Row, summed
+
+MONTH = Width.MONTH.value
+
+
+@pytest.fixture(autouse=True)
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The periods of the rows that were read, in their order."""
+    monkeypatch.setattr(kept_sums, "_kept", OrderedDict())
+    return []
+
+
+def _row(period: int, counts: Counts, *, width: int = MONTH) -> Row:
+    plain = {word: n for word, n in counts.items() if word[0] != "L"}
+    waits = {word: n for word, n in counts.items() if word[0] == "L"}
+    return Row(width, period, orjson.dumps(plain).decode(), (orjson.dumps(waits).decode(), None))
+
+
+def _summed(rows: Sequence[Row], loaded: list[int], place: object = "here") -> list[Piece]:
+    def load(row: Row) -> Counts:
+        loaded.append(row.period)
+        counts: Counts = orjson.loads(row.figures)
+        counts.update(*(orjson.loads(text) for text in row.distributions if text))
+        return counts
+
+    return summed(place, rows, load)
+
+
+def _total(pieces: Sequence[Piece]) -> Counts:
+    total: Counts = {}
+    for _, _, counts in pieces:
+        add(total, counts)
+    return total
+
+
+ROWS = [
+    _row(12, {"n": 3, "s:GPT-4o": 3, "L:5": 2}),
+    _row(11, {"n": 2, "s:gpt-4o": 1, "s:GPT-4o": 1, "L:5": 1, "L:7": 1}),
+]
+
+
+def test_rows_are_read_once_and_come_to_their_sum(loaded: list[int]) -> None:
+    first = _summed(ROWS, loaded)
+    again = _summed([*reversed(ROWS)], loaded)
+
+    assert loaded == [11, 12]
+    assert again == first
+    assert _total(first) == {"n": 5, "s:GPT-4o": 4, "s:gpt-4o": 1, "L:5": 3, "L:7": 1}
+    assert first[0] == (Width.MONTH, 12, {"n": 5, "L:5": 3, "L:7": 1})
+
+
+def test_how_a_model_was_spelt_is_told_by_row(loaded: list[int]) -> None:
+    _, *spelt = _summed(ROWS, loaded)
+
+    assert [(period, counts) for _, period, counts in spelt] == [
+        (11, {"s:gpt-4o": 1, "s:GPT-4o": 1}),
+        (12, {"s:GPT-4o": 3}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [ROWS[0]],
+        [*ROWS, _row(10, {"n": 1})],
+        [_row(12, {"n": 3, "s:GPT-4o": 3, "L:5": 3}), ROWS[1]],
+        [ROWS[0], ROWS[1]._replace(period=10)],
+        [ROWS[0]._replace(distributions=(None, ROWS[0].distributions[0])), ROWS[1]],
+    ],
+)
+def test_rows_that_are_others_are_added_up_anew(rows: list[Row], loaded: list[int]) -> None:
+    _summed(ROWS, loaded)
+    loaded.clear()
+
+    _summed(rows, loaded)
+
+    assert len(loaded) == len(rows)
+
+
+def test_another_place_has_sums_of_its_own(loaded: list[int]) -> None:
+    _summed(ROWS, loaded)
+    _summed(ROWS, loaded, place="there")
+
+    assert len(loaded) == 4
+
+
+def test_no_more_are_kept_than_that(loaded: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_sums, "_MOST_KEPT", 2)
+    for place in ("a", "b", "a", "c"):
+        _summed(ROWS, loaded, place=place)
+    loaded.clear()
+
+    _summed(ROWS, loaded, place="a")
+    _summed(ROWS, loaded, place="b")
+
+    assert loaded == [11, 12]
