@@ -1,15 +1,16 @@
-"""Cells of the tables on the models page: some five hundred, each with a link of its own.
+"""Rows and cells of the tables on the models page: some five hundred, each with its own link.
 
 Written by functions and not by templates, which take several times as long for as many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import quote, quote_plus, urlencode
 
 from django import template
+from django.template.defaultfilters import floatformat
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
@@ -17,7 +18,9 @@ from django.utils.safestring import SafeString, mark_safe
 from helmdash.core.calls.outcomes import CallOutcome, causes_of
 from helmdash.pages.parts import words
 from helmdash.pages.parts.heat_map import Cell
+from helmdash.pages.parts.row_markup import sub
 from helmdash.pages.templatetags import formats
+from helmdash.pages.templatetags.links import same_page
 from helmdash.queries.models import OTHER, ModelRow, Rate
 
 register = template.Library()
@@ -75,3 +78,132 @@ def heat_cell(cell: Cell) -> SafeString:
     return mark_safe(  # noqa: S308  (as above)
         f'<td class="num {cell.shade}" data-name="{escape(cell.band or "All sizes")}">{said}</td>'
     )
+
+
+@register.simple_tag(takes_context=True)
+def rate_rows(context: template.Context, rows: Sequence[ModelRow]) -> SafeString:
+    """How the calls of each row ended, and behind it why and at which sizes."""
+    here = escape(same_page(context, model=_HOLE))
+    calls = reverse("calls")
+    return mark_safe(  # noqa: S308  (what is no markup of ours is escaped below)
+        "".join(_rate_row(row, here, calls, failure_cells(context, row)) for row in rows)
+    )
+
+
+def _rate_row(row: ModelRow, here: str, calls: str, failed: str) -> str:
+    model, purpose, variant = escape(row.model), escape(row.purpose), row.prompt_variant
+    address = here.replace(quote_plus(_HOLE), escape(quote_plus(row.model)))
+    said = escape(variant) if variant else ""
+    return (
+        '<tbody class="rate"><tr>\n  <th scope="row">'
+        f'<a class="id" data-row href="{address}" title="{escape(row.model_key)}">{model}</a>'
+        f"{_spellings(row)}{_suspected(row, calls)}</th>\n"
+        f'  <td data-name="Purpose"><span><strong>{purpose}</strong>{_sub(said)}</span></td>\n'
+        f'  <td data-name="Clean">{formats.interval(row.clean)}</td>\n  {failed}\n'
+        '</tr><tr class="more-of"><td colspan="7"><details>'
+        '<summary class="small">Finish reasons and prompt sizes<span class="sr">'
+        f' of {model}, {purpose} {said}</span></summary><div class="two">\n'
+        f'  <div><h3>Finish reasons</h3><ul class="tags bare">{_reasons(row)}</ul></div>\n'
+        f'  <div><h3>Clean, by prompt size</h3><dl class="bands">{_sizes(row)}</dl></div>'
+        "</div></details></td></tr></tbody>"
+    )
+
+
+def _spellings(row: ModelRow) -> str:
+    others = row.spellings[1:4]
+    if not others:
+        return ""
+    more = " …" if len(row.spellings) > 4 else ""
+    said = ", ".join(map(escape, others))
+    return f'<span class="id sub" title="other spellings of the same model">{said}{more}</span>'
+
+
+def _suspected(row: ModelRow, calls: str) -> str:
+    if not row.suspected_cuts:
+        return ""
+    asked = f"model={escape(quote(row.model, safe=''))}&amp;level_reason=suspected_cut"
+    noun = "suspected cut" if row.suspected_cuts == 1 else "suspected cuts"
+    return f'<a class="sub is-caution" href="{calls}?{asked}">{row.suspected_cuts:,} {noun}</a>'
+
+
+def _reasons(row: ModelRow) -> str:
+    told = ((escape(word) if word else "not reported", n) for word, n in row.finish_reasons)
+    return "".join(f'<li class="tag">{said} {n:,} of {row.calls:,}</li>' for said, n in told)
+
+
+def _sizes(row: ModelRow) -> str:
+    bands = "".join(
+        f"<div><dt>{escape(band.label)}</dt><dd>{formats.interval(band.clean)}</dd></div>"
+        for band in row.bands
+        if band.clean.n
+    )
+    if not row.unsized:
+        return bands
+    unsized = f"{row.unsized:,} of {row.calls:,} calls"
+    return f'{bands}<div><dt>size not reported</dt><dd class="soft">{unsized}</dd></div>'
+
+
+@register.simple_tag
+def figure_rows(rows: Sequence[ModelRow]) -> SafeString:
+    """How fast each row's calls were, what of their prompts was known, and what they cost."""
+    return mark_safe("".join(map(_figure_row, rows)))  # noqa: S308  (as above)
+
+
+def _figure_row(row: ModelRow) -> str:
+    variant = escape(row.prompt_variant) if row.prompt_variant else ""
+    cells = (
+        ("Latency, p50", _timed(row.latency_p50_ms, row.timed, row.calls)),
+        ("Latency, p95", _plain_time(row.latency_p95_ms)),
+        ("Latency, p99", _plain_time(row.latency_p99_ms)),
+        ("First token, p50", _timed(row.ttft_p50_ms, row.streamed, row.calls)),
+        ("First token, p95", _plain_time(row.ttft_p95_ms)),
+        ("Estimate", _estimate(row)),
+        ("From cache", _cached(row)),
+        ("Cost, USD", _cost(row)),
+    )
+    return (
+        f'<tr>\n  <th scope="row"><span class="id" title="{escape(row.model_key)}">'
+        f"{escape(row.model)}</span></th>\n"
+        f'  <td data-name="Purpose"><span>{escape(row.purpose)}{_sub(variant)}</span></td>\n'
+        + "".join(f'  <td class="num" data-name="{name}">{said}</td>\n' for name, said in cells)
+        + "</tr>"
+    )
+
+
+def _plain_time(ms: int | None) -> str:
+    return formats.dash() if ms is None else escape(words.seconds(ms))
+
+
+def _timed(ms: int | None, told: int, calls: int) -> str:
+    return formats.dash() if ms is None else f"<span>{_plain_time(ms)}{_of(told, calls)}</span>"
+
+
+def _estimate(row: ModelRow) -> str:
+    if row.estimate_ratio is None:
+        return formats.dash("no call reported both its bytes and its tokens")
+    meant = "median of our estimate, divided by the prompt tokens the provider counted"
+    said = floatformat(row.estimate_ratio, 2)
+    return f'<span title="{meant}">{said}{_sub(f"n {row.estimated:,}")}</span>'
+
+
+def _cached(row: ModelRow) -> str:
+    if row.cached_share is None:
+        return formats.dash()
+    meant = "of all prompt tokens, those that the provider read from its cache"
+    said = escape(words.rounded(row.cached_share))
+    return f'<span title="{meant}">{said}{_of(row.cache_told, row.calls)}</span>'
+
+
+def _cost(row: ModelRow) -> str:
+    if row.cost_usd is None:
+        return formats.dash("no price in its budget, or no usage reported")
+    return f"<span>{escape(words.dollars(row.cost_usd))}{_of(row.priced, row.calls)}</span>"
+
+
+def _of(told: int, calls: int) -> str:
+    """Of how many a figure is, where not all of the row told it."""
+    return _sub(f"n {told:,}") if told != calls else ""
+
+
+def _sub(said: str) -> str:
+    return sub(said) if said else ""
