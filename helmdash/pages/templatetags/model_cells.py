@@ -35,18 +35,14 @@ _FAILED = (
 _HOLE = "\0"
 
 
-@register.simple_tag(takes_context=True)
-def failure_cells(context: template.Context, row: ModelRow) -> SafeString:
+def _failure_cells(row: ModelRow, carried: Mapping[str, str], calls: str) -> str:
     """How many of a row's calls ended in each way that is not clean, as the way to these calls: by
     their causes."""
-    carried: Mapping[str, str] = context["form"].carried if "form" in context else {}
     asked = {"model": row.model, "query": _HOLE, "purpose": row.purpose, **carried}
     # What figures count together no list of calls can be asked for.
     told = urlencode({name: said for name, said in asked.items() if said and said != OTHER})
-    page = escape(f"{reverse('calls')}?{told}")
-    return mark_safe(  # noqa: S308  (the address is escaped, the rest is numbers and names of ours)
-        "".join(_failure_cell(getattr(row, outcome), outcome, page) for outcome in _FAILED)
-    )
+    page = escape(f"{calls}?{told}")
+    return "".join(_failure_cell(getattr(row, outcome), outcome, page) for outcome in _FAILED)
 
 
 def _failure_cell(rate: Rate, outcome: CallOutcome, page: str) -> str:
@@ -75,7 +71,7 @@ def heat_cell(cell: Cell) -> SafeString:
         )
     else:
         said = formats.dash("no call of this size")
-    return mark_safe(  # noqa: S308  (as above)
+    return mark_safe(  # noqa: S308  (the address is escaped, the rest is numbers and names of ours)
         f'<td class="num {cell.shade}" data-name="{escape(cell.band or "All sizes")}">{said}</td>'
     )
 
@@ -85,8 +81,9 @@ def rate_rows(context: template.Context, rows: Sequence[ModelRow]) -> SafeString
     """How the calls of each row ended, and behind it why and at which sizes."""
     here = escape(same_page(context, model=_HOLE))
     calls = reverse("calls")
+    carried: Mapping[str, str] = context["form"].carried if "form" in context else {}
     return mark_safe(  # noqa: S308  (what is no markup of ours is escaped below)
-        "".join(_rate_row(row, here, calls, failure_cells(context, row)) for row in rows)
+        "".join(_rate_row(row, here, calls, _failure_cells(row, carried, calls)) for row in rows)
     )
 
 
