@@ -7,6 +7,7 @@ which the workers add up on their way.
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import sys
@@ -26,7 +27,7 @@ from helmdash.core.calls.capture import Capture  # noqa: E402
 from helmdash.operations.database import statistics  # noqa: E402
 from helmdash.operations.demo import generating  # noqa: E402
 from helmdash.operations.recording.calls import record_calls  # noqa: E402
-from helmdash.operations.rollups.folding import fold_all  # noqa: E402
+from helmdash.operations.rollups.folding import fold, fold_all  # noqa: E402
 from helmdash.queries.access import ProjectInfo, find_project  # noqa: E402
 from helmdash.records.bulk import analyze  # noqa: E402
 
@@ -35,6 +36,10 @@ DAYS = 365
 TEXTS, LONGEST = 0.01, 10_000
 # An answer now and then tells how far it is, and is where a broken-off load goes on.
 _STEP_SECONDS = 5.0
+# What is added up at once is written once; days and months would be written anew for each chunk.
+_FOLD_AFTER = 50_000
+# As the writer process has it: the youngest are looked over so seldom.
+_GARBAGE_AFTER = 50_000
 
 
 class _Part:
@@ -44,6 +49,7 @@ class _Part:
         self._project = _project()
         self._skip = command["done"]
         self.done = 0
+        self._waiting = 0
         self._chunks = generating.chunks(
             generating.made_calls(
                 random.Random(command["tag"]),
@@ -71,11 +77,18 @@ class _Part:
         at = chunk[-1].started_at
         assert at is not None
         record_calls(project=self._project, captures=chunk, caller="generator", now=at)
-        fold_all()
+        self._waiting += len(chunk)
+        # Once, and not until nothing waits: the other worker goes on recording, and who adds up
+        # all that comes would do nothing else.
+        if self._waiting >= _FOLD_AFTER:
+            fold()
+            self._waiting = 0
 
 
 def main() -> None:
     """Answer commands until stdin ends."""
+    gc.freeze()
+    gc.set_threshold(_GARBAGE_AFTER, 10, 100)
     for answer in _answers():
         # The commands of Django print; the protocol has stdout to itself.
         print(json.dumps(answer), file=_protocol, flush=True)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import heapq
 import random
+from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any
 
 from helmdash.core.access.permissions import Actor, Right, require
@@ -175,7 +177,9 @@ _FAILURES: tuple[tuple[int, dict[str, Any]], ...] = (
     (10, {"finish_reason": "refusal", "content": "I cannot help with that."}),
     (10, {"finish_reason": "stop", "purpose": "plan", "content": '{"steps": []}'}),
 )
-_FAILURE_WEIGHTS = [share for share, _ in _FAILURES] + [10_000 - sum(s for s, _ in _FAILURES)]
+# Added up once: adding them up is most of a choice, and each call makes several.
+_FAILURE_SUMS = list(accumulate(share for share, _ in _FAILURES))
+_PURPOSE_NAMES, _PURPOSE_SUMS = list(_PURPOSES), list(accumulate(_PURPOSES.values()))
 
 
 @dataclass(slots=True)
@@ -263,7 +267,7 @@ def _call(
 ) -> Capture:
     talk.number += 1
     trim = _grow(chance, talk)
-    purpose = chance.choices(list(_PURPOSES), list(_PURPOSES.values()))[0]
+    purpose = chance.choices(_PURPOSE_NAMES, cum_weights=_PURPOSE_SUMS)[0]
     call = Capture(
         id=name,
         conversation=talk.name,
@@ -291,7 +295,7 @@ def _call(
     )
     if chance.random() < text_share:
         call = replace(call, **_texts(chance, talk, call.purpose))
-    kind = chance.choices(range(len(_FAILURE_WEIGHTS)), _FAILURE_WEIGHTS)[0]
+    kind = bisect(_FAILURE_SUMS, chance.random() * 10_000)
     if kind < len(_FAILURES):
         call = _failed(call, _FAILURES[kind][1])
     # A failure may have made a plan of it; only plans have variants of their prompt.
