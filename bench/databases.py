@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,24 @@ def places() -> Iterator[list[Place]]:
             ]
         finally:
             server.stop()
+
+
+@contextmanager
+def wanted_places(default: str = "postgres") -> Iterator[list[Place]]:
+    """Those that BENCH_DATABASES names; or the one that BENCH_DATABASE_URL or, for SQLite,
+    BENCH_DIR names, which is kept."""
+    wanted = os.environ.get("BENCH_DATABASES", default).split()
+    url, directory = os.environ.get("BENCH_DATABASE_URL", ""), os.environ.get("BENCH_DIR")
+    if not (url or directory):
+        with places() as found:
+            yield [place for place in found if place.database in wanted]
+        return
+    with ExitStack() as stack:
+        kept = directory or stack.enter_context(tempfile.TemporaryDirectory(prefix="helmdash-"))
+        os.environ["HELMDASH_DATA_DIR"] = kept
+        path = Path(kept).resolve()
+        path.mkdir(parents=True, exist_ok=True)
+        yield [Place(database="postgres" if url else "sqlite", url=url, data_dir=path)]
 
 
 @contextmanager

@@ -16,16 +16,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
-from bench.databases import Place, Worker, places
+from bench.databases import Place, Worker, wanted_places
 from bench.table import Row
 
 _CALLS = {"postgres": 10_000_000, "sqlite": 1_000_000}
@@ -57,26 +55,10 @@ class _Load:
 def rows() -> list[Row]:
     """Load what is missing, and measure at a tenth and at the whole."""
     found = []
-    with _places() as all_places:
+    with wanted_places() as all_places:
         for place in all_places:
             found += list(_measure(place))
     return found
-
-
-@contextmanager
-def _places() -> Iterator[list[Place]]:
-    wanted = os.environ.get("BENCH_DATABASES", "postgres").split()
-    url, directory = os.environ.get("BENCH_DATABASE_URL", ""), os.environ.get("BENCH_DIR")
-    if not (url or directory):
-        with places() as found:
-            yield [place for place in found if place.database in wanted]
-        return
-    with ExitStack() as stack:
-        kept = directory or stack.enter_context(tempfile.TemporaryDirectory(prefix="helmdash-"))
-        os.environ["HELMDASH_DATA_DIR"] = kept
-        path = Path(kept).resolve()
-        path.mkdir(parents=True, exist_ok=True)
-        yield [Place(database="postgres" if url else "sqlite", url=url, data_dir=path)]
 
 
 def _measure(place: Place) -> Iterator[Row]:

@@ -22,14 +22,18 @@ import django
 django.setup()
 
 from django.core.management import call_command  # noqa: E402
+from django.utils import timezone  # noqa: E402
 
+from helmdash.core.access.permissions import SHELL  # noqa: E402
 from helmdash.core.calls.capture import Capture  # noqa: E402
 from helmdash.operations.database import statistics  # noqa: E402
 from helmdash.operations.demo import generating  # noqa: E402
 from helmdash.operations.recording.calls import record_calls  # noqa: E402
+from helmdash.operations.retention import retaining  # noqa: E402
 from helmdash.operations.rollups.folding import fold, fold_all  # noqa: E402
 from helmdash.queries.access import ProjectInfo, find_project  # noqa: E402
 from helmdash.records.bulk import analyze  # noqa: E402
+from helmdash.records.models import Project  # noqa: E402
 
 DAYS = 365
 # As the goals of `large` have it: the share of calls with texts, and the longest conversation.
@@ -110,11 +114,33 @@ def _answers() -> Iterator[Any]:
                 assert part is not None
                 goes_on = part.step()
                 yield {"done": part.done, "goes_on": goes_on}
+            case "keep":
+                rows = Project.objects.filter(slug=generating.GENERATED_SLUG)
+                rows.update(retention_days=command["days"])
+                yield None
+            case "retain":
+                yield _retain()
             case _:
                 fold_all()
                 analyze()
                 statistics.refresh()
                 yield None
+
+
+def _retain() -> dict[str, Any]:
+    """All that retention deletes, as the daily job does it; seconds, and calls that went one by
+    one."""
+    began, at, gone = time.monotonic(), timezone.now(), 0
+    dropped = retaining.drop_months(actor=SHELL, now=at)
+    seconds_of_months = time.monotonic() - began
+    for project in retaining.retain(actor=SHELL, now=at, step=lambda *_: None):
+        gone += project.rows.calls if project.rows is not None else 0
+    return {
+        "months": dropped.months,
+        "seconds_of_months": seconds_of_months,
+        "seconds": time.monotonic() - began,
+        "calls": gone,
+    }
 
 
 def _project() -> ProjectInfo:

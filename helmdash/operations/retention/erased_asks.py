@@ -11,7 +11,8 @@ from django.db import connection, models
 
 from helmdash.core.rollups.figures import Change
 from helmdash.core.rollups.plan_facts import RUNNING
-from helmdash.operations.database.transactions import write
+from helmdash.operations.database.steps import StepSize
+from helmdash.operations.database.transactions import write_and_pause
 from helmdash.operations.rollups.noting import note, note_erased_fits
 from helmdash.records.call_names import Place, find_places
 from helmdash.records.models import Fit, PlanAttempt, PlanRecord, PlanStep
@@ -34,7 +35,7 @@ def find_plans(project_id: int, conversation: str, most: int) -> AskedFor:
     return AskedFor(plans, list(find_places(project_id, names).values()))
 
 
-def erase_plans(project_id: int, plans: tuple[int, ...], now: datetime) -> int:
+def erase_plans(project_id: int, plans: tuple[int, ...], now: datetime, size: StepSize) -> int:
     """Erase plans with their steps and attempts, and what they added to figures; how many."""
 
     def erase() -> int:
@@ -46,13 +47,15 @@ def erase_plans(project_id: int, plans: tuple[int, ...], now: datetime) -> int:
             _delete(model.objects.filter(plan_id__in=plans))
         return _delete(rows)
 
-    return write(erase)
+    return write_and_pause(size.timed(erase))
 
 
 def erase_fits(project_id: int, conversation: str, now: datetime, batch: int) -> int:
     """Erase the fits that named a conversation, and what they added to figures; how many."""
-    gone = 0
-    while done := write(partial(_erase_fits, project_id, conversation, now, batch)):
+    gone, size = 0, StepSize(batch)
+    while done := write_and_pause(
+        size.timed(partial(_erase_fits, project_id, conversation, now, size.rows))
+    ):
         gone += done
     return gone
 

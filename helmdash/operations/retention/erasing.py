@@ -22,7 +22,8 @@ from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations import idempotency
 from helmdash.operations.alerts.forgetting import forget_conversation
 from helmdash.operations.database.scrubbing import scrub
-from helmdash.operations.database.transactions import write
+from helmdash.operations.database.steps import StepSize
+from helmdash.operations.database.transactions import write, write_and_pause
 from helmdash.operations.recorder import recorder
 from helmdash.operations.retention import erased_asks
 from helmdash.operations.retention.erased_views import forget_in_views
@@ -50,7 +51,7 @@ from helmdash.records.models.audit import SUBJECT_CHARS
 from helmdash.records.querysets import calls_of
 from helmdash.records.references import referred_to, wait_for_writers
 
-# As retention does: a batch of this size holds SQLite's write lock for some tens of milliseconds.
+# As retention does: at most, and on SQLite no more than a step writes in a moment.
 BATCH_ROWS = 2000
 # Long ago: a recorder that meets such a message stores it anew instead of relying on it.
 UNSEEN = datetime(1970, 1, 2, tzinfo=UTC)
@@ -121,9 +122,10 @@ def _erase_one(project: ProjectInfo, name: str, *, now: datetime, batch: int) ->
     told.filter(subject=name[:SUBJECT_CHARS]).update(subject=_NAMELESS)
     row = Conversation.objects.filter(project_id=project.id, name=name).first()
     erased = _erase_asks(project.id, name, now=now, batch=batch)
+    size = StepSize(batch)
     while row is not None:
-        while calls := _some_calls(row, batch):
-            erased += _erase_calls(project.id, calls, now)
+        while calls := _some_calls(row, size.rows):
+            erased += _erase_calls(project.id, calls, now, size)
         # A call may have come in since; then there is more to erase.
         if write(partial(_delete_if_empty, row, now)):
             break
@@ -136,11 +138,11 @@ def _erase_one(project: ProjectInfo, name: str, *, now: datetime, batch: int) ->
 
 
 def _erase_asks(project_id: int, name: str, *, now: datetime, batch: int) -> Erased:
-    erased = Erased()
-    while (found := erased_asks.find_plans(project_id, name, batch)).plans:
+    erased, size = Erased(), StepSize(batch)
+    while (found := erased_asks.find_plans(project_id, name, size.rows)).plans:
         # The calls first: broken off, they are found by their plans again.
-        erased += _erase_calls(project_id, found.calls, now)
-        erased += Erased(plans=erased_asks.erase_plans(project_id, found.plans, now))
+        erased += _erase_calls(project_id, found.calls, now, size)
+        erased += Erased(plans=erased_asks.erase_plans(project_id, found.plans, now, size))
     return erased + Erased(fits=erased_asks.erase_fits(project_id, name, now, batch))
 
 
@@ -180,7 +182,7 @@ def _some_calls(row: Conversation, batch: int) -> list[Place]:
     return [Place(*found) for found in rows.values_list("id", "started_at")[:batch]]
 
 
-def _erase_calls(project_id: int, places: list[Place], now: datetime) -> Erased:
+def _erase_calls(project_id: int, places: list[Place], now: datetime, size: StepSize) -> Erased:
     """Calls, the fits made for them, and the messages that only they carried."""
     calls = calls_at(project_id, places)
     fits = frozenset(calls.exclude(fit_name="").values_list("fit_name", flat=True))
@@ -189,7 +191,7 @@ def _erase_calls(project_id: int, places: list[Place], now: datetime) -> Erased:
     hashes = frozenset(each for listed in lists for each in listed or ())
     # First the messages: whatever breaks this off later, they are found by the calls again.
     seen = _unsee(project_id, hashes)
-    gone = write(partial(_delete_calls, project_id, places, fits, now))
+    gone = write_and_pause(size.timed(partial(_delete_calls, project_id, places, fits, now)))
     return gone + Erased(messages=_delete_unused(project_id, seen, now))
 
 

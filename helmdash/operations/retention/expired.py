@@ -16,6 +16,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.trials import Arm
+from helmdash.operations.database.steps import StepSize
 from helmdash.operations.database.transactions import write_and_pause
 from helmdash.operations.recording.awaited_sessions import AWAITED_WITHIN
 from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
@@ -51,7 +52,7 @@ from helmdash.records.models import (
     TrialCall,
 )
 
-# A batch of this size holds SQLite's write lock for some tens of milliseconds.
+# At most; on SQLite a step writes no more than it does in a moment (operations.database.steps).
 BATCH_ROWS = 2000
 # A text of a user waits for a reply no longer than this, also in a project that keeps everything:
 # it is stored only to be carried over, and an agent that was away for a month starts anew.
@@ -183,8 +184,8 @@ def _in_steps(
     step: Callable[[int], None],
 ) -> int:
     """Delete batch by batch, each in a transaction of its own; how many in all."""
-    total = 0
-    while done := write_and_pause(partial(delete, project_id, before, batch)):
+    total, size = 0, StepSize(batch)
+    while done := write_and_pause(size.timed(partial(delete, project_id, before, size.rows))):
         total += done
         step(done)
     return total
@@ -218,8 +219,10 @@ def _forget_names(project_id: int, before: datetime) -> None:
     """Further names of calls that are gone: by those, other doors and spans around lead to them."""
     gone = Q(started_at__lt=before)
     after: str | None = ""
+    size = StepSize(BATCH_ROWS)
     while after is not None:
-        after = write_and_pause(partial(delete_names_of, project_id, gone, after, BATCH_ROWS))
+        delete = partial(delete_names_of, project_id, gone, after, size.rows)
+        after = write_and_pause(size.timed(delete))
 
 
 def _delete_conversations(project_id: int, before: datetime, batch: int, *, now: datetime) -> int:

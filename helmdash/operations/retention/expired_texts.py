@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import connection
 from django.db.models import Q, QuerySet
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.calls.withheld import attempt_without_words
-from helmdash.operations.database.transactions import write
+from helmdash.operations.database.steps import StepSize
+from helmdash.operations.database.transactions import write_and_pause
 from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
 from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.retention.expired import CATALOG_SEEN_PRECISION, Step, unheard
@@ -93,8 +95,10 @@ def delete_old_texts(
     _of_catalogs(project.id, before, batch)
     _of_silent_conversations(project.id, before, batch)
     finish_broken_off(project_id=project.id, now=now)
-    messages = 0
-    while gone := write(lambda: _delete_messages(project.id, before, batch)):
+    messages, size = 0, StepSize(batch)
+    while gone := write_and_pause(
+        size.timed(partial(_delete_messages, project.id, before, size.rows))
+    ):
         messages += gone
         step("messages", gone)
     return TextsGone(calls=calls, plans=plans, fits=fits, messages=messages)
@@ -102,9 +106,9 @@ def delete_old_texts(
 
 def _of_calls(project_id: int, before: datetime, batch: int, step: Step) -> int:
     """Walks the calls once, by their index of time: nothing marks those that have no texts left."""
-    done, after = 0, None
+    done, after, size = 0, None, StepSize(batch)
     rows = Call.objects.filter(project_id=project_id, started_at__lt=before)
-    while found := _next(rows, after, batch):
+    while found := _next(rows, after, size.rows):
         after, places = found[-1], [Place(pk, at) for at, pk in found]
 
         def empty(places: list[Place] = places) -> int:
@@ -113,7 +117,7 @@ def _of_calls(project_id: int, before: datetime, batch: int, step: Step) -> int:
             _quiet_attempts(payloads)
             return payloads.filter(_PAYLOAD_TEXTS).update(content=None, message_hashes=None)
 
-        done += write(empty)
+        done += write_and_pause(size.timed(empty))
         step("calls looked through for texts", len(places))
     return done
 
@@ -136,11 +140,11 @@ def _next(
 
 
 def _of_plans(project_id: int, before: datetime, batch: int) -> int:
-    done = 0
+    done, size = 0, StepSize(batch)
     rows = _plans(project_id, before).filter(
         ~Q(intent="") | Q(result__isnull=False) | Q(pk__in=_steps(project_id, before))
     )
-    while ids := list(rows.order_by("started_at", "id").values_list("id", flat=True)[:batch]):
+    while ids := list(rows.order_by("started_at", "id").values_list("id", flat=True)[: size.rows]):
 
         def empty(ids: list[int] = ids) -> int:
             steps = PlanStep.objects.filter(project_id=project_id, plan_id__in=ids)
@@ -149,7 +153,7 @@ def _of_plans(project_id: int, before: datetime, batch: int) -> int:
                 intent="", result=None
             )
 
-        done += write(empty)
+        done += write_and_pause(size.timed(empty))
     return done
 
 
@@ -163,10 +167,11 @@ def _steps(project_id: int, before: datetime) -> QuerySet[PlanStep, int]:
 
 
 def _of_fits(project_id: int, before: datetime, batch: int) -> int:
-    done = 0
+    done, size = 0, StepSize(batch)
     rows = Fit.objects.filter(_FIT_TEXTS, project_id=project_id, created_at__lt=before)
-    while ids := list(rows.order_by("created_at", "id").values_list("id", flat=True)[:batch]):
-        done += Fit.objects.filter(id__in=ids).update(intent="", inputs=None)
+    while ids := list(rows.order_by("created_at", "id").values_list("id", flat=True)[: size.rows]):
+        some = Fit.objects.filter(id__in=ids)
+        done += write_and_pause(size.timed(partial(some.update, intent="", inputs=None)))
     return done
 
 
@@ -175,21 +180,23 @@ def _of_catalogs(project_id: int, before: datetime, batch: int) -> None:
 
     Every use renews its day: what a younger fit needs is not among these.
     """
-    after = 0
+    after, size = 0, StepSize(batch)
     old = PlanCatalog.objects.filter(
         project_id=project_id, latest_used_at__lt=before - CATALOG_SEEN_PRECISION
     ).order_by("id")
-    while found := list(old.filter(id__gt=after).values_list("id", "digest")[:batch]):
+    while found := list(old.filter(id__gt=after).values_list("id", "digest")[: size.rows]):
         after = found[-1][0]
         shown = PlanAttempt.objects.filter(
             project_id=project_id, catalog_digest__in=[digest for _, digest in found]
         )
         kept = {*shown.values_list("catalog_digest", flat=True).distinct()}
         ids = [pk for pk, digest in found if digest not in kept]
-        write(lambda: old.filter(id__in=ids).order_by()._raw_delete(connection.alias))  # noqa: B023
+        some = old.filter(id__in=ids).order_by()
+        write_and_pause(size.timed(partial(some._raw_delete, connection.alias)))
 
 
 def _of_silent_conversations(project_id: int, before: datetime, batch: int) -> None:
+    size = StepSize(batch)
     silent = Conversation.objects.filter(project_id=project_id, latest_at__lt=before)
     has_notes = Reminder.objects.filter(project_id=project_id, conversation__in=silent).values(
         "conversation_id"
@@ -198,14 +205,14 @@ def _of_silent_conversations(project_id: int, before: datetime, batch: int) -> N
         project_id=project_id, conversation__in=silent, restart__isnull=False
     )
     rows = silent.filter(Q(pk__in=has_notes) | Q(pk__in=has_package.values("conversation_id")))
-    while ids := list(rows.order_by("latest_at", "id").values_list("id", flat=True)[:batch]):
+    while ids := list(rows.order_by("latest_at", "id").values_list("id", flat=True)[: size.rows]):
 
         def empty(ids: list[int] = ids) -> int:
             of_them = {"project_id": project_id, "conversation_id__in": ids}
             Round.objects.filter(**of_them).update(restart=None)
             return Reminder.objects.filter(**of_them)._raw_delete(connection.alias)
 
-        write(empty)
+        write_and_pause(size.timed(empty))
 
 
 def _messages(project_id: int, before: datetime) -> QuerySet[StoredMessage]:

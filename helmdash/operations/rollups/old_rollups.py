@@ -9,7 +9,8 @@ from django.db import connection
 
 from helmdash.core.rollups.figures import Marginal
 from helmdash.core.rollups.periods import Width, period_of, quarter_of
-from helmdash.operations.database.transactions import write
+from helmdash.operations.database.steps import StepSize
+from helmdash.operations.database.transactions import write_and_pause
 from helmdash.records.models import Rollup
 
 # A year, and the month it is compared with.
@@ -19,7 +20,7 @@ KEPT_LONGER = timedelta(days=400)
 def delete_before(project_id: int, before: datetime, batch: int) -> int:
     """Delete the rollups of periods that ended KEPT_LONGER before a moment; how many."""
     line = quarter_of(before - KEPT_LONGER)
-    deleted = 0
+    deleted, size = 0, StepSize(batch)
     for width in Width:
         rows = Rollup.objects.filter(
             project_id=project_id,
@@ -27,8 +28,8 @@ def delete_before(project_id: int, before: datetime, batch: int) -> int:
             width=width.value,
             period__lt=period_of(width, line),
         )
-        while ids := list(rows.values_list("id", flat=True)[:batch]):
+        while ids := list(rows.values_list("id", flat=True)[: size.rows]):
             some = Rollup.objects.filter(project_id=project_id, id__in=ids)
-            write(partial(some._raw_delete, connection.alias))
+            write_and_pause(size.timed(partial(some._raw_delete, connection.alias)))
             deleted += len(ids)
     return deleted
