@@ -236,7 +236,8 @@ class Env(BaseSettings):
         256 * 1024 * 1024,
         ge=1024 * 1024,
         description="Room in the data directory for calls that wait for a database that is "
-        "unavailable. Calls beyond it are lost, and counted.",
+        "unavailable. From three quarters on their texts are left out; where it is full no further "
+        "model is asked (503).",
     )
     retain_hour: int = Field(
         3,

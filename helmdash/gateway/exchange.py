@@ -21,6 +21,7 @@ from helmdash.gateway.options import RequestOptions
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.remediation_state import RemediationState
 from helmdash.gateway.routes import Route
+from helmdash.operations.recorder import Unit
 from helmdash.providers.shared.collecting import Collector
 from helmdash.providers.wire import ChatRequest, Object, Reply, WireError
 
@@ -73,6 +74,7 @@ class Exchange:
     collector: Collector | None = None  # of a stream
     reply: Reply | None = None  # of a whole reply
     is_settled: bool = False
+    unkept: Unit | None = None  # its record, while that lies in memory alone
     _traces: ChatTraces | None = field(default=None, init=False, repr=False)
 
     @property

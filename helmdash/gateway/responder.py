@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
 
 from helmdash.core.values import quick_value
 from helmdash.doors.asgi import Connection, Message, Send
@@ -48,6 +49,11 @@ class Response:
     status: int = 200
     body: bytes = b""
     error: WireError | None = None
+
+    @property
+    def is_good(self) -> bool:
+        """The client has what it asked for."""
+        return self.error is None and self.status < HTTPStatus.BAD_REQUEST
 
 
 class Responder:

@@ -67,9 +67,9 @@ def readyz(request: HttpRequest) -> JsonResponse:
 def _gateway(state: RecorderState, *, is_database_away: bool) -> str | None:
     """What of the gateway does not work, if anything."""
     if state is RecorderState.STOPPED:
-        return "calls are served and not recorded: the recorder has stopped"
+        return "ok; calls wait in the spool for the next start, for the recorder has stopped"
     if state is RecorderState.FULL:
-        return "calls are served and not recorded: no room is left for calls that wait"
+        return "calls are answered with 503: neither the disk nor the database takes their records"
     if is_database_away:
         return "ok for keys that were used within the last hour; their calls wait in the spool"
     return None

@@ -129,14 +129,14 @@ def test_there_is_a_bound_and_room_again_once_calls_are_settled(
     found = [spool.add(project_id=1, capture=b'{"id":"a"}', call_id="a") for _ in range(500)]
     entries = [entry for entry in found if entry is not None]
     assert 0 < len(entries) < 500
-    refused = spool.is_full
+    had_room = spool.has_room
     assert 9_900 < spool.size <= 10_000
     on_disk = sum(written(path) for path in directory.glob("*.ndjson"))
     assert on_disk == spool.size
 
     spool.settle(entries)
     tidy(spool)
-    assert (refused, spool.is_full) == (True, False)
+    assert (had_room, spool.has_room) == (False, True)
     add(spool, "again")
 
 

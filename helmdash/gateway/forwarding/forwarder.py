@@ -49,7 +49,8 @@ class Forwarder:
     ) -> None:
         """Send the request of a placed call and answer the client, whatever happens.
 
-        Raises Refusal when the upstream's format cannot say what the client wants.
+        Raises Refusal when the upstream's format cannot say what the client wants, and when no
+        call can be recorded just now.
         """
         attempt = prepare(exchange, outgoing, responder.client)
         recording = self._recording
@@ -64,8 +65,11 @@ class Forwarder:
             else:
                 note_reply(exchange, reply)
                 response = response_to(exchange, reply)
+                recording.settle(exchange)
+                if exchange.unkept is not None and response.is_good:
+                    await recording.secure(exchange)
         except Refusal as refusal:
-            # What is to be sent instead cannot be said to this upstream.
+            # What is to be sent instead cannot be said to this upstream, or was not recorded.
             exchange.fail(refusal.recorded)
             response = Response(error=refusal.error, headers=own_headers(exchange))
         except (Exception, asyncio.CancelledError) as cause:

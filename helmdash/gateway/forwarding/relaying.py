@@ -26,8 +26,8 @@ async def relay(
 ) -> None:
     """Hand a stream on to its end, and the record over before the client's last byte.
 
-    Raises UpstreamFailed where it breaks off, and CancelledError where the call is cut short; the
-    client's stream is open then.
+    Raises UpstreamFailed where it breaks off, Refusal where it cannot be recorded, and
+    CancelledError where the call is cut short; the client's stream is open then.
     """
     attempt, opened = stream.attempt, stream.opened
     exchange.heard_ns = perf_counter_ns()
@@ -49,6 +49,8 @@ async def relay(
             if is_last or tally.has_ended:
                 # Before the client sees its last event, not after.
                 recording.settle(exchange)
+                if exchange.unkept is not None:
+                    await recording.secure(exchange)
             await responder.chunk(out, is_last=is_last)
     finally:
         await opened.close()

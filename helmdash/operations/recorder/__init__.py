@@ -2,10 +2,11 @@
 
 One thread writes. It takes all that waits and stores the calls of each project in one transaction
 (group commit). Calls of the gateway are written to the spool before `submit` returns, so that they
-outlive the process; while the database is unavailable they wait there. Reports to the API wait in
+outlive the process; while the database is unavailable they wait there. Where no file takes them
+either, they are stored before they are answered, or not made at all. Reports to the API wait in
 memory only: their clients wait for the commit, and send again after a 503.
 
-`facade` has what others call, `intake` what waits, `writer` the thread, `spool` and
+`facade` has what others call, `intake` what waits, `writer` the thread, `spool`, `spare` and
 `orphaned_segments` the files.
 """
 
@@ -13,12 +14,14 @@ from __future__ import annotations
 
 from helmdash.operations.recorder.facade import Recorder, recorder, start, stop
 from helmdash.operations.recorder.terms import Limits, RecorderFull, RecorderState
+from helmdash.operations.recorder.units import Unit
 
 __all__ = [
     "Limits",
     "Recorder",
     "RecorderFull",
     "RecorderState",
+    "Unit",
     "recorder",
     "start",
     "stop",

@@ -82,6 +82,14 @@ class Recorder:
 
     # -- for the gateway, on the event loop -----------------------------------------------------
 
+    @property
+    def takes_calls(self) -> bool:
+        """What a call will have told can be kept: on disk, if only its figures, or else in the
+        database, which takes what it is given."""
+        if self._intake.has_room:
+            return True
+        return self.is_writing and not self._intake.is_behind()
+
     def begin(self, call_id: str, project_id: int) -> None:
         """Note that a call is under way. Never raises, never waits for the database."""
         try:
@@ -89,29 +97,38 @@ class Recorder:
         except Exception:
             logger.exception("the start of a call could not be noted")
 
-    def submit(self, project: ProjectInfo, caller: str, capture: Capture, at: datetime) -> None:
-        """Take a call in. When this returns, the call survives a crash (SIGKILL).
+    def submit(
+        self, project: ProjectInfo, caller: str, capture: Capture, at: datetime
+    ) -> Unit | None:
+        """Take a call in. None: from now on it survives a crash (SIGKILL). Else no file took it,
+        and `is_kept` tells when it does.
 
         caller, at: for a capture that names no caller or start. The capture should have the id
         that `begin` was told. Never raises, never waits for the database; writes one line to the
         page cache.
         """
         try:
-            self._intake.submit(project, caller, capture, at)
+            return self._intake.submit(project, caller, capture, at)
         except Exception:
             # Its client has the answer: whatever the call holds, that it was made is recorded.
             logger.exception("a call could not be taken in as it is")
-            self._submit_bare(project, caller, capture, at)
+            return self._submit_bare(project, caller, capture, at)
 
     def _submit_bare(
         self, project: ProjectInfo, caller: str, capture: Capture, at: datetime
-    ) -> None:
+    ) -> Unit | None:
         try:
             bare = bare_capture(capture, why="HelmDash failed on what the call holds; see its log")
-            self._intake.submit(project, caller, bare, at, is_bare=True)
+            return self._intake.submit(project, caller, bare, at, is_bare=True)
         except Exception:
             logger.exception("a call could not be taken in")
             self._intake.count_unreadable()
+            return None
+
+    async def is_kept(self, unit: Unit) -> bool:
+        """Wait until a call that no file took is stored; False where the database does not take it
+        either, or not soon enough."""
+        return not unit.is_dropped and await self._settled([unit], seconds=self._limits.timeout)
 
     def abandon(self, call_id: str) -> None:
         """Note that a call ended with nothing to record. Never raises."""
@@ -128,7 +145,11 @@ class Recorder:
         """
         if not self._is_started or self._writer.is_unavailable or self._writer.is_stuck:
             return False
-        waiting = self._intake.unsettled(concerns)
+        return await self._settled(self._intake.unsettled(concerns), seconds=seconds)
+
+    async def _settled(self, waiting: Sequence[Unit], *, seconds: float) -> bool:
+        """Wait until these are stored or given up; False: it takes longer, or the database is
+        unavailable."""
         if not waiting:
             return True
         news, tell = _bell()
@@ -242,7 +263,7 @@ class Recorder:
         """What happens to the next call."""
         if self._is_stopped or self._writer.has_failed:
             return RecorderState.STOPPED
-        if self._intake.is_full():
+        if not self.takes_calls:
             return RecorderState.FULL
         if self._writer.is_unavailable or self._writer.is_stuck or self._intake.is_behind():
             return RecorderState.SPOOLING
@@ -259,7 +280,8 @@ class Recorder:
     @property
     def is_writing(self) -> bool:
         """The database took what it was given last, as far as anything was."""
-        return not (self._writer.is_unavailable or self._writer.is_stuck)
+        writer = self._writer
+        return not (writer.is_unavailable or writer.is_stuck or writer.has_failed)
 
     def spool_problem(self) -> str | None:
         """Why a call could not wait on disk just now; None when it could. Asks the disk, which

@@ -48,6 +48,7 @@ from helmdash.queries.ledger import LedgerCounts
 
 logger = logging.getLogger(__name__)
 
+_NO_ROOM = "the disk had no room for it, and HelmDash was killed before it was stored"
 _CUT = (
     "the spool's file %s was cut, moved or deleted by somebody else; %d calls that are in memory "
     "were written down again"
@@ -96,6 +97,17 @@ class Intake:
             with self._lock:
                 self._spool.begin(call_id, project_id)
 
+    @property
+    def has_room(self) -> bool:
+        """The spool has room for what is under way and one call more, if not for their texts."""
+        with self._lock:
+            return not self._is_spooling or self._spool.has_room
+
+    def keep_room(self) -> None:
+        """Keep some of the disk back for when it is full."""
+        with self._lock:
+            self._spool.keep_room()
+
     def abandon(self, call_id: str) -> None:
         """Note in the spool that a call ended with nothing to record."""
         if self._is_spooling:
@@ -110,8 +122,11 @@ class Intake:
         at: datetime,
         *,
         is_bare: bool = False,
-    ) -> None:
-        """Take a call in: write it to the spool, then queue it or leave it there."""
+    ) -> Unit | None:
+        """Take a call in: write it to the spool, then queue it or leave it there.
+
+        None: it survives a crash. Else it is in memory alone, or dropped, until it is stored.
+        """
         capture = make_storable(completed(capture, caller=caller, at=at))
         capture, body, whole = spooled(capture, project)
         if self._spool.is_short and has_texts(capture):
@@ -129,7 +144,9 @@ class Intake:
         with self._lock:
             self._counts.accepted += 1
             unit.entry = self._write_down(unit, body)
-            if unit.entry is None and not self._may_queue(unit):
+            if unit.entry is None and self._may_queue(unit):
+                self._write_down_less(unit, project)
+            elif unit.entry is None:
                 self._make_bare(unit, project)
             if self._may_queue(unit):
                 self._put_into_queue(unit)
@@ -139,7 +156,9 @@ class Intake:
                 self._backlog_at = self._backlog_at or unit.entry
                 self.stalled.set()
             else:
+                unit.is_dropped = True
                 self._counts.dropped += 1
+        return unit if unit.entry is None and self._is_spooling else None
 
     def _write_down(self, unit: Unit, body: bytes) -> Entry | None:
         """Write a call to the spool; None where it has no room or is not used."""
@@ -147,6 +166,14 @@ class Intake:
             return None
         (capture,) = unit.captures
         return self._spool.add(project_id=unit.project_id, capture=body, call_id=capture.id or "")
+
+    def _write_down_less(self, unit: Unit, project: ProjectInfo) -> None:
+        """The disk has no room for the call as it is, and memory has: a crash is to leave as much
+        of it as can be."""
+        (capture,) = unit.captures
+        for less in (capture, bare_capture(capture, why=_NO_ROOM)):
+            if self._is_spooling and unit.entry is None:
+                unit.entry = self._write_down(unit, spooled_figures(less, project))
 
     def _make_bare(self, unit: Unit, project: ProjectInfo) -> None:
         """Neither disk nor memory has room for the call as it is: perhaps for its figures."""
@@ -579,11 +606,6 @@ class Intake:
             left = self._counts.waiting + self._left_behind
         if left:
             logger.warning("%d calls wait in the spool for the next start", left)
-
-    def is_full(self) -> bool:
-        """The next call would be dropped."""
-        with self._lock:
-            return self._spool.is_full and not self._has_room(1, 0)
 
     def is_behind(self) -> bool:
         """Calls wait in the spool."""

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from helmdash.operations.recorder.damaged_lines import DamagedLines
 from helmdash.operations.recorder.segments import NO_ZEROS
+from helmdash.operations.recorder.spare import SUFFIX
 from helmdash.operations.recorder.spool_lines import (
     CALL,
     Begun,
@@ -81,7 +82,7 @@ class OrphanedSegments:
         try:
             if not self.is_to_stay:
                 # The lock last: it is what the others are found by.
-                for path in (*self.segments, self.lock):
+                for path in (*self.segments, self.lock.with_suffix(SUFFIX), self.lock):
                     path.unlink(missing_ok=True)
         except OSError as error:
             logger.error("a file of the spool cannot be removed, and stays: %s", error)
@@ -223,8 +224,10 @@ def _make_missing_locks(directory: Path) -> None:
 
     A process that lives makes its lock first and removes it last, so nobody has them open.
     """
-    for path in directory.glob(SEGMENTS):
-        lock = path.with_name(f"{path.name.rpartition('-')[0]}.lock")
+    owners = [path.name.rpartition("-")[0] for path in directory.glob(SEGMENTS)]
+    owners += [path.stem for path in directory.glob(f"*{SUFFIX}")]
+    for owner in owners:
+        lock = directory / f"{owner}.lock"
         with contextlib.suppress(OSError):
             os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 

@@ -13,8 +13,9 @@ A call that is done becomes a note of its end, for its texts are to be where the
 and nowhere else. A segment goes when all in it is done. A file `<process>.lock`, locked for as long
 as the process lives, tells files in use from those of a process that was killed
 (`orphaned_segments`). `segments` has the files, `spool_lines` the lines, `damaged_lines` what
-becomes of those that cannot be read. Whoever cuts or deletes our files while we live costs no call
-that is in memory: `broken` tells of them, and `mend` writes the lines down again.
+becomes of those that cannot be read, `spare` the room that is kept back for a full disk. Whoever
+cuts or deletes our files while we live costs no call that is in memory: `broken` tells of them, and
+`mend` writes the lines down again.
 
 Not thread-safe by itself: the recorder calls everything here under its lock, but for `sync`,
 `broken`, `read` and `count`, which touch only what no other thread changes.
@@ -33,6 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helmdash.operations.recorder.segments import Segment, make_segment, reserve
+from helmdash.operations.recorder.spare import SUFFIX, Spare
 from helmdash.operations.recorder.spool_lines import (
     CALL,
     Written,
@@ -50,6 +52,8 @@ logger = logging.getLogger(__name__)
 SEGMENT_BYTES = 2 * 1024 * 1024
 # From this share of the room on, calls are spooled without their texts.
 TEXTS_UNTIL = 0.75
+# What a call takes without them, and hardly ever more.
+_FIGURES_BYTES = 4 * 1024
 # A file that is emptied with every call costs more than one that is emptied now and then.
 _WORTH_EMPTYING_BYTES = 256 * 1024
 # The seq of a line that somebody spoilt under our hands.
@@ -79,26 +83,31 @@ class Spool:
         self._max_bytes = max_bytes
         self._segment_bytes = segment_bytes
         self._segments: deque[Segment] = deque()
+        self._spare = Spare(directory / f"{name}{SUFFIX}", segment_bytes)
         self._under_way: dict[str, tuple[Segment, bytes]] = {}
         self._lock_handle: int | None = None
         self._number = 0
         self._seq = 0
         self._is_failing = False
-        self._has_refused = False
         self.size = 0
         """Bytes in all segments."""
         self.foreign_size = 0
         """Bytes that other processes left here and that are being read back."""
 
     @property
-    def is_full(self) -> bool:
-        """A call found no room, and none was made since."""
-        return self._has_refused and self.is_short
-
-    @property
     def is_short(self) -> bool:
         """Calls should come without their texts."""
-        return self.size + self.foreign_size >= self._max_bytes * TEXTS_UNTIL
+        used = self.size + self.foreign_size
+        return self._spare.is_missing or used >= self._max_bytes * TEXTS_UNTIL
+
+    @property
+    def has_room(self) -> bool:
+        """The calls under way, and one more, would find room for all but their texts."""
+        wanted = _FIGURES_BYTES * (len(self._under_way) + 1)
+        if self.size + self.foreign_size + wanted > self._max_bytes:
+            return False
+        left = self._segments[-1].room - self._segments[-1].size if self._segments else 0
+        return self._spare.is_there or left >= wanted
 
     def open(self) -> None:
         """Make the directory and the lock. Raises OSError."""
@@ -109,6 +118,12 @@ class Spool:
         handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._lock_handle = handle
+        self._spare.keep()
+
+    def keep_room(self) -> None:
+        """Keep some room of the disk back, as soon as it has any."""
+        if self._lock_handle is not None:
+            self._spare.keep()
 
     def begin(self, call_id: str, project_id: int) -> None:
         """Note that a call is under way."""
@@ -151,7 +166,6 @@ class Spool:
         Gives the segments for `remove`, which may take a moment and wants no lock.
         """
         gone: list[Segment] = []
-        self._has_refused = self.is_full
         while len(self._segments) > 1 and self._segments[0].unsettled == 0:
             oldest = self._segments.popleft()
             # Long calls begin in one file and end in another one much later.
@@ -263,6 +277,7 @@ class Spool:
             segment.close()
             if is_empty:
                 segment.path.unlink(missing_ok=True)
+        self._spare.drop()
         self._under_way.clear()
         self.size = 0
         if self._lock_handle is not None:
@@ -294,11 +309,10 @@ class Spool:
     def _append(self, line: bytes, *, always: bool = False) -> tuple[Segment, int] | None:
         """Write one line; gives its place. `always`: also beyond the bound, for short notes."""
         if not always and self.size + self.foreign_size + len(line) > self._max_bytes:
-            self._has_refused = True
             return None
         try:
             segment = self._current(len(line))
-            segment.write(line, segment.size)
+            self._put(line, segment)
         except OSError as error:
             if not self._is_failing:
                 logger.error("the spool cannot be written: %s", error)
@@ -310,6 +324,14 @@ class Spool:
         self.size += len(line)
         return segment, offset
 
+    def _put(self, line: bytes, segment: Segment) -> None:
+        """Write at a file's end; one that refuses gets nothing more. Raises OSError."""
+        try:
+            segment.write(line, segment.size)
+        except OSError:
+            segment.room = segment.size
+            raise
+
     def _current(self, size: int) -> Segment:
         """The segment that has room for so much; a new one where there is none. Raises OSError."""
         if self._segments and self._segments[-1].size + size <= self._segments[-1].room:
@@ -317,7 +339,13 @@ class Spool:
         self.open()
         self._number += 1
         path = self._directory / f"{self._name}-{self._number:06d}.ndjson"
-        segment = make_segment(self._number, path, max(self._segment_bytes, size))
+        try:
+            segment = make_segment(self._number, path, max(self._segment_bytes, size))
+        except OSError:
+            spare = self._spare.take(self._number, path, size)
+            if spare is None:
+                raise
+            segment = spare
         self._segments.append(segment)
         return segment
 

@@ -49,6 +49,8 @@ class Unit:
     is_adopted: bool = False
     """Read back from what another process left."""
     is_settled: bool = False
+    is_dropped: bool = False
+    """Neither disk nor memory had room for it."""
     watchers: list[Callable[[], None]] = field(default_factory=list)
     """Told by the writer's thread when it is settled."""
     is_bare: bool = False

@@ -366,6 +366,7 @@ class Writer:
         while self._thread.is_alive():
             is_stalled = self._intake.stalled.wait(1.0)
             self._intake.mend_files()
+            self._intake.keep_room()
             if is_stalled:
                 self._intake.sync()
                 time.sleep(_SYNC_SECONDS)
