@@ -22,7 +22,7 @@ from helmdash import conf
 from helmdash.api.auth import Needs, keys_of
 from helmdash.api.handlers import problem_of
 from helmdash.api.problems import problem_response
-from helmdash.core.access.permissions import Scope
+from helmdash.core.access.permissions import Right, Scope, may
 from helmdash.doors.limits import key_limits
 from helmdash.metrics import exposition
 from helmdash.operations.database.replica import replica
@@ -88,16 +88,21 @@ def _ask_database(
     request: HttpRequest,
 ) -> tuple[LedgerCounts, Waiting, tuple[JobState, ...], tuple[ExportState, ...], int | None]:
     """All processes but this one, what waits for the rollups, the jobs, the exporters, and whose
-    calls may be told: a project's, or (None) all where no key is wanted.
+    calls may be told: a project's, or (None) all where no key is wanted. Of the exporters only
+    those that whoever asks may know of.
 
     Raises the Problem, or what the database raises.
     """
     whose: int | None = None
+    reader: int | None = None
     if not conf.env().metrics_open:
-        whose = _may_read(request).project.id
+        caller = _may_read(request)
+        whose = caller.project.id
+        is_for_all = may(caller.actor, Right.ADMINISTER, project_id=None)
+        reader = None if is_for_all else whose
     others = ledger.others(recorder().name)
     waiting = rollups.waiting(now=timezone.now())
-    return others, waiting, jobs.jobs(), export_states(), whose
+    return others, waiting, jobs.jobs(), export_states(told_to=reader), whose
 
 
 class KnownUsage:

@@ -68,8 +68,8 @@ class Streams:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request: 204, after which browsers ask no more, to who is not signed in; 429
-        to who has more than their share open."""
+        """Answer one request: 204, after which browsers ask no more, to who is not signed in or may
+        read no project; 429 to who has more than their share open."""
         status, user = await self._status(scope)
         if status != 200:
             await send({"type": "http.response.start", "status": status, "headers": []})
@@ -95,7 +95,7 @@ class Streams:
         if self._open.total() >= _MOST_STREAMS:
             return 503, ""
         try:
-            user = await self._sessions.find_user(headers_of(scope))
+            user = await self._sessions.find_reader(headers_of(scope))
         except SessionsUnavailable:
             return 503, ""
         if user is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Min, Q, Sum
+from django.db.models import Exists, Min, Q, QuerySet, Sum
 
 from helmdash.core.telemetry.judged import JudgedCall
 from helmdash.queries.calls import view
@@ -36,18 +36,29 @@ class ExportState:
         return max((now - self.since).total_seconds(), 0.0) if self.since else 0.0
 
 
-def export_states(*, project_id: int | None = None) -> tuple[ExportState, ...]:
-    """Every exporter by its name; with a project only those that get its calls. Two queries."""
+def export_states(*, told_to: int | None = None) -> tuple[ExportState, ...]:
+    """Every exporter by its name. Two queries.
+
+    told_to: the primary key of a project whose readers ask; None: who asks administers all.
+    """
     waiting: dict[int, Mapping[str, object]] = {
         each["exporter_id"]: each
         for each in PendingExport.objects.values("exporter_id")
         .annotate(calls=Sum("count"), since=Min("at"))
         .order_by()
     }
-    rows = Exporter.objects.select_related("project").order_by("name")
-    if project_id is not None:
-        rows = rows.filter(Q(project__isnull=True) | Q(project_id=project_id))
+    found = Exporter.objects.all() if told_to is None else exporters_told_to(told_to)
+    rows = found.select_related("project").order_by("name")
     return tuple(_state(row, waiting.get(row.pk, {})) for row in rows)
+
+
+def exporters_told_to(project_id: int) -> QuerySet[Exporter]:
+    """Those that readers of a project may know of: its own; of the default project also those that
+    get every project's calls, for how far they are behind tells of the other projects."""
+    is_default = Project.objects.filter(pk=project_id, is_default=True)
+    return Exporter.objects.filter(
+        Q(project_id=project_id) | Q(project__isnull=True) & Exists(is_default)
+    )
 
 
 def judged_calls(*, project_id: int, places: Iterable[Place]) -> tuple[JudgedCall, ...]:

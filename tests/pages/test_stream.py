@@ -137,6 +137,23 @@ def test_an_old_stream_ends_by_itself_and_nobody_else_has_one(
     assert asyncio.run(ask_each((gone, "GET"))) == [204]
 
 
+def test_who_reads_no_project_hears_nothing(
+    member: Client, django_user_model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "_LIFE_S", 0.0)
+    clients = []
+    for name, is_superuser in (("nowhere", False), ("root", True)):
+        user = django_user_model.objects.create_user(name, is_superuser=is_superuser)
+        clients.append(Client())
+        clients[-1].force_login(user)
+
+    async def ask_each() -> list[int]:
+        with open_streams() as streams:
+            return [await Tab(client).ask(streams) for client in (member, *clients)]
+
+    assert asyncio.run(ask_each()) == [200, 204, 200]
+
+
 def test_one_person_leaves_room_for_others(
     member: Client, django_user_model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,6 +79,7 @@ class ProcessRow:
 def recorder_page(request: PageRequest) -> HttpResponse:
     """All processes added up, and one by one; live."""
     request.now = timezone.now()
+    here = scope.read(request)
     own = recorder().own_ledger()
     state = recorder().state()
     has_writer_process = recorder().has_writer_process
@@ -107,7 +108,9 @@ def recorder_page(request: PageRequest) -> HttpResponse:
         "is_empty": not totals.accepted and not totals.in_flight_lost,
         "rows": [_row(process, request.now) for process in processes],
         "jobs": [job_row(each) for each in states],
-        "exports": exporting.export_states(project_id=scope.current_project(request).id),
+        "exports": exporting.export_states(
+            told_to=None if here.may_administer else here.project.id
+        ),
         "spool_max_bytes": conf.env().spool_max_bytes,
         "is_open": conf.env().metrics_open,
         "base": request.build_absolute_uri("/").rstrip("/"),

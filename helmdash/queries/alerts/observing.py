@@ -26,7 +26,7 @@ from helmdash.core.text.time_ranges import TimeRange
 from helmdash.queries import failures, ledger, rollups
 from helmdash.queries.conversations.under_way import under_way
 from helmdash.queries.exporting import export_states
-from helmdash.records.models import Alert, Call, Conversation, HealthChange, Project
+from helmdash.records.models import Alert, Call, Conversation, HealthChange
 
 # Whoever brings in calls of last month wants no message about each of them; and a conversation that
 # nobody went on with for a day is over.
@@ -328,12 +328,10 @@ def _recorder_lag(rule: Watched, now: datetime) -> Iterator[Seen]:
 
 
 def _export_lag(rule: Watched, now: datetime) -> Iterator[Seen]:
-    """Of the project's own exporters and of those that get every project's calls."""
-    slug = Project.objects.values_list("slug", flat=True).get(pk=rule.project_id)
-    for each in export_states():
+    """Of the exporters that the project may know of."""
+    for each in export_states(told_to=rule.project_id):
         waited_s = each.lag_s(now)
-        is_ours = each.project in (None, slug) and each.enabled
-        if is_ours and waited_s >= 60 * (rule.settings.minutes or 0):
+        if each.enabled and waited_s >= 60 * (rule.settings.minutes or 0):
             yield Seen(
                 subject=each.name,
                 severity=Severity.WARNING,

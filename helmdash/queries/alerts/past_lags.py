@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from django.db.models import Q
-
 from helmdash.core.alerts.preview import PastChange, turning
 from helmdash.core.alerts.rules import RuleSettings
-from helmdash.records.models import Exporter, LagSample
+from helmdash.queries.exporting import exporters_told_to
+from helmdash.records.models import LagSample
 
 RECORDER_PATH = "/settings/recorder/"
 
@@ -40,10 +39,9 @@ def recorder_lags(settings: RuleSettings, *, since: datetime, now: datetime) -> 
 def export_lags(
     project_id: int, settings: RuleSettings, *, since: datetime, now: datetime
 ) -> PastLags:
-    """When calls waited for so long to be exported, of the project's own exporters and those that
-    get every project's calls. Two queries."""
-    ours = Exporter.objects.filter(Q(project__isnull=True) | Q(project_id=project_id))
-    names = dict(ours.values_list("id", "name"))
+    """When calls waited for so long to be exported, of the exporters that the project may know of.
+    Two queries."""
+    names = dict(exporters_told_to(project_id).values_list("id", "name"))
     by_exporter: defaultdict[int, list[LagSample]] = defaultdict(list)
     rows = LagSample.objects.filter(exporter_id__in=names, at__lte=now).order_by("at", "id")
     for row in rows:
