@@ -37,6 +37,7 @@ _URL = re.compile(r"\w+://\S+")
 # Is in a PostgreSQL database as long as rows are being moved into it (operations.moving).
 UNFINISHED_MOVE = "helmdash_unfinished_move"
 _MARK = "records_schemamark"
+_UTF8 = "UTF8"
 _HISTORY = "django_migrations"
 
 
@@ -137,6 +138,7 @@ def look_at_schema(env: conf.Env, *, to_write: bool = False) -> Schema:
                 f"`{COMMAND} move --to` it again goes on with it"
             )
         if found is None or not found.has(_HISTORY):
+            _check_encoding(found, env)
             return Schema(is_empty=True)
         if not found.has(_MARK):
             return Schema(is_empty=False)
@@ -144,6 +146,15 @@ def look_at_schema(env: conf.Env, *, to_write: bool = False) -> Schema:
         if not rows:
             return Schema(is_empty=False)
         return Schema(is_empty=False, release=int(rows[0][0]), oldest_code=int(rows[0][1]))
+
+
+def _check_encoding(found: _Open | None, env: conf.Env) -> None:
+    """A database in which not every text finds room is to say so before tables are made there."""
+    if found is not None and found.encoding != _UTF8:
+        raise conf.BadSetting(
+            f"{database_words(env)}: the database's encoding is {found.encoding}; make one with "
+            f"ENCODING '{_UTF8}'"
+        )
 
 
 def check_schema(schema: Schema, env: conf.Env, *, brings: bool) -> None:
@@ -193,6 +204,7 @@ class _Open:
 
     ask: Callable[[str], list[Any]]
     table: str
+    encoding: str = _UTF8
 
     def try_writing(self) -> None:
         """Take SQLite's lock of writers and let go of it."""
@@ -260,6 +272,7 @@ def _postgres(env: conf.Env) -> Iterator[_Open]:
             yield _Open(
                 ask=lambda statement: list(handle.execute(statement.encode()).fetchall()),
                 table="SELECT to_regclass('{}')",
+                encoding=handle.info.parameter_status("server_encoding") or _UTF8,
             )
         except psycopg.Error as error:
             raise conf.BadSetting(f"{words}: {database_problem(error)}") from None

@@ -80,11 +80,15 @@ def told(error: BaseException) -> str | None:
     from django.db import Error as DatabaseFault
     from django.db import ProgrammingError
 
+    from helmdash.core.budgets.budget_table import MissingFallback
+
     env = conf.env()
     match error:
+        case MissingFallback():
+            return f"HelmDash cannot go on: {error}. `manage.py load_budgets` puts it there."
         case conf.BadSetting() | ImproperlyConfigured():
             return str(error)
-        case ProgrammingError() if not _is_missing_or_forbidden(error):
+        case ProgrammingError() if not _is_of_the_place(error):
             return None
         case DatabaseFault():
             return f"{places.database_words(env)}: {places.database_problem(error)}"
@@ -99,9 +103,10 @@ def told(error: BaseException) -> str | None:
             return None
 
 
-def _is_missing_or_forbidden(error: BaseException) -> bool:
-    """undefined_table, undefined_column, insufficient_privilege: not of our statement's making."""
-    return getattr(error.__cause__, "sqlstate", None) in {"42P01", "42703", "42501"}
+def _is_of_the_place(error: BaseException) -> bool:
+    """undefined_table, undefined_column, duplicate_table, insufficient_privilege: not of our
+    statement's making."""
+    return getattr(error.__cause__, "sqlstate", None) in {"42P01", "42703", "42P07", "42501"}
 
 
 def _is_below(error: OSError, directory: str) -> bool:

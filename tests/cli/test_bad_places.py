@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -20,6 +21,7 @@ from django.db import DatabaseError, OperationalError, ProgrammingError, connect
 from helmdash import conf, places
 from helmdash.cli.running import look_around, run, told
 from helmdash.conf import BadSetting
+from helmdash.core.budgets.budget_table import MissingFallback
 from tests.support import ROOT
 from tests.support.environment import clean
 
@@ -37,6 +39,13 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path / "data"
     monkeypatch.undo()
     conf.env.cache_clear()
+
+
+def of_the_server(cause: psycopg.Error) -> ProgrammingError:
+    """What Django makes of it."""
+    error = ProgrammingError(str(cause))
+    error.__cause__ = cause
+    return error
 
 
 def make_tables(path: Path, *, release: int | None, oldest_code: int = 0) -> None:
@@ -268,6 +277,7 @@ def test_a_spelling_mistake_is_told_and_stops_nobody(
 @pytest.mark.parametrize(
     ("error", "words"),
     [
+        (MissingFallback("no fallback row"), "`manage.py load_budgets` puts it there"),
         (OperationalError("database or disk is full"), "the disk is full"),
         (DatabaseError("database disk image is malformed"), "is damaged"),
         (OSError(28, "No space left on device", "{data}/static/x.css"), "the disk is full"),
@@ -276,6 +286,11 @@ def test_a_spelling_mistake_is_told_and_stops_nobody(
         (BadSetting("PORT=0: no"), "PORT=0"),
         (OSError(2, "No such file or directory", "/elsewhere"), None),
         (ProgrammingError("syntax error"), None),
+        (
+            of_the_server(psycopg.errors.DuplicateTable('relation "x" already exists')),
+            '"x" already',
+        ),
+        (of_the_server(psycopg.errors.SyntaxError("at or near x")), None),
         (ZeroDivisionError(), None),
     ],
 )
@@ -306,6 +321,27 @@ def test_a_server_of_postgresql_says_no_in_one_line(
             look_around("up")
         assert SECRET not in str(refused.value)
         assert "\n" not in str(refused.value)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="asks a server of PostgreSQL")
+def test_an_empty_database_that_has_not_room_for_every_text_is_refused(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = connection.settings_dict
+    server = {"host": settings["HOST"], "port": settings["PORT"], "user": settings["USER"]}
+    name = f"ascii_{uuid4().hex}"
+    with psycopg.connect(**server, dbname="postgres", autocommit=True) as handle:
+        made = f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0"
+        handle.execute(made.encode())
+        port = f":{settings['PORT']}" if settings["PORT"] else ""
+        place = f"{settings['USER']}@{quote(settings['HOST'], safe='')}{port}"
+        monkeypatch.setenv("DATABASE_URL", f"postgres://{place}/{name}")
+        conf.env.cache_clear()
+        try:
+            with pytest.raises(BadSetting, match="encoding is SQL_ASCII; make one with ENCODING"):
+                look_around("up")
+        finally:
+            handle.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 def test_the_command_itself_says_it_in_one_line(tmp_path: Path) -> None:
