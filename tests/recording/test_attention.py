@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib import import_module
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.apps import apps
 from django.db import connection
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.core.conversations.attention import AttentionReason, rank_of
 from helmdash.operations import triage
 from helmdash.operations.care.clearing import clear
@@ -25,8 +26,8 @@ from tests.factories import NOW
 from tests.recording.support import CAUTION, CRITICAL, HEALTHY, conversation, prompt, record
 
 
-def ok(tokens: int | None = HEALTHY) -> Capture:
-    return prompt(tokens)
+def ok(tokens: int | None = HEALTHY, **over: Any) -> Capture:
+    return prompt(tokens, **over)
 
 
 def failed(tokens: int | None = None) -> Capture:
@@ -184,3 +185,24 @@ def test_a_snooze_ends_with_its_hour_and_with_anything_worse(project: ProjectInf
     assert (is_any_over(NOW), wake(now=NOW), reasons(project)) == (False, 0, [])
     assert (is_any_over(NOW + SNOOZE), wake(now=NOW + SNOOZE)) == (True, 1)
     assert (wake(now=NOW + SNOOZE), reasons(project)) == (0, ["critical"])
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (failed(), "newest_failed"),
+        (ok(2_050, model="ollama/llama3.1:8b", sent=SentSizes(bytes=90_000)), "suspected_cut"),
+    ],
+)
+def test_a_snoozed_conversation_comes_back_with_trouble_of_another_kind(
+    project: ProjectInfo, call: Capture, told: str
+) -> None:
+    record(project, ok(CRITICAL))
+    say(project, Word.SNOOZED, NOW)
+    record(project, replace(ok(CRITICAL), started_at=NOW + timedelta(minutes=1)))
+    more_of_it = reasons(project)
+
+    record(project, replace(call, started_at=NOW + timedelta(minutes=2)))
+
+    assert more_of_it == []
+    assert told in reasons(project)

@@ -254,6 +254,7 @@ def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None
     if row.round_number != after.round_number:
         # What was cut, and what care held, went with the round.
         row.cut_generation = row.held_level = None
+    was_failing, was_cut = row.recent_failures > 0, row.cut_generation is not None
     row.round_number = after.round_number
     row.generation = after.generation
     _stand(row, item)
@@ -266,7 +267,10 @@ def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None
         row.cut_generation = row.generation
     row.attention = rank_of(row)
     if row.snoozed_until is not None:
-        if item.started_at >= row.snoozed_until or row.attention > (row.snoozed_rank or 0):
+        is_worse = row.attention > (row.snoozed_rank or 0)
+        # A full one that begins to fail ranks no higher, and who snoozed it has not seen that.
+        is_other = (row.recent_failures and not was_failing) or (row.cut_generation and not was_cut)
+        if is_worse or is_other or item.started_at >= row.snoozed_until:
             row.snoozed_until = row.snoozed_rank = None  # news
         else:
             row.attention = 0
