@@ -50,6 +50,9 @@ def post_only(page: str) -> Callable[[View[Arguments]], View[Arguments]]:
                 return HttpResponseRedirect(request.page)
             if request.method != "POST":
                 return HttpResponseNotAllowed(["POST"])
+            # Its faults are told on the page of the same project, whatever another tab chose.
+            if scope.FORM_FIELD in request.POST:
+                scope.read(request)
             return view(request, *args, **kwargs)
 
         return checked

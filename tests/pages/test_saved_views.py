@@ -236,3 +236,15 @@ def test_views_are_bounded_and_told_by_one_question(
     assert owner.get("/views/keys/").status_code == 404
     page = owner.get("/calls/?q=again").content.decode()
     assert faults(page) == []
+
+
+@pytest.mark.parametrize("wrong", [{"do": "nope"}, {"do": "save", "address": "range=soon"}])
+def test_a_fault_is_told_on_the_page_of_the_forms_project(
+    owner: Client, filled: str, wrong: dict[str, str]
+) -> None:
+    make_project(slug="other")
+    owner.get("/calls/?project=default")
+
+    answer = owner.post("/views/calls/change/", {**wrong, "project": "other"})
+
+    assert answer["Location"] == "/views/calls/?project=other"
