@@ -124,7 +124,7 @@ class SuggestionForm(SaidForm):
     days = forms.IntegerField(required=False, min_value=1, max_value=90)
 
     def clean(self) -> None:
-        if self.cleaned_data.get("do") == "dismiss" and not self.cleaned_data.get("reason"):
+        if self.cleaned_data.get("do") == "dismiss" and self.cleaned_data.get("reason") == "":
             self.add_error("reason", "write why, for who looks at it later")
 
 
@@ -135,7 +135,8 @@ class TriageForm(SaidForm):
     text = forms.CharField(required=False, max_length=500)
 
     def clean(self) -> None:
-        if self.cleaned_data.get("word") is Word.NOTE and not self.cleaned_data.get("text"):
+        # Not there: what is wrong with it has been said.
+        if self.cleaned_data.get("word") is Word.NOTE and self.cleaned_data.get("text") == "":
             self.add_error("text", "write what the next one should know")
 
 

@@ -94,6 +94,8 @@ def test_a_word_that_makes_no_sense_is_told_and_not_kept(
     for wrong, told in cases:
         answer = owner.post("/care/triage/talk/", wrong, follow=True).content.decode()
         assert told in answer
+        # One sentence for one thing wrong.
+        assert answer.count("text: ") <= 1
     assert owner.post("/care/triage/nobody/", {"word": "done"}).status_code == 404
     assert not TriageWord.objects.exists()
 
@@ -107,3 +109,21 @@ def test_a_conversation_that_fails_is_not_shown_as_healthy_first(
     for page in ("/", "/conversations/"):
         rows = owner.get(page).content.decode().split("<td><span class=", 1)[1]
         assert rows.index("</svg>Failing</span>") < rows.index("prompt healthy")
+
+
+def test_the_failed_calls_of_the_range_are_counted_first_of_all(
+    owner: Client, project: ProjectInfo
+) -> None:
+    record(make_capture(id="well"), project=project)
+    quiet = part(owner, "levels")
+    record(make_capture(id="bad", http_status=429, finish_reason=None), project=project)
+
+    html = owner.get("/?range=25m").content.decode()
+
+    told = html.split('id="levels"', 1)[1].split("</section>", 1)[0]
+    counter = told.split("/calls/?cause=any&amp;range=25m", 1)[1]
+    assert "<strong>1</strong>" in counter
+    assert "50 % of 2 calls, 25m" in counter
+    # Red is for what somebody has to see to.
+    assert "is-critical" in counter
+    assert "is-critical" not in quiet.split("/calls/?cause=any", 1)[1]
