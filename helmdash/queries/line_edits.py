@@ -7,7 +7,7 @@ now, or would be after an edit. Nothing is stored.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -19,6 +19,7 @@ from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import Level
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import CallView
+from helmdash.queries.conversations.care import NeedsAttention
 from helmdash.queries.conversations.conversations import ConversationView
 from helmdash.queries.conversations.curve import CurvePoint, curve_of
 from helmdash.records.models import Budget, Call, Conversation
@@ -110,13 +111,8 @@ def subject_of_call(call: CallView) -> Subject:
 def judged_today(subject: Subject, budget: EffectiveBudget) -> Today | None:
     """The level by today's budget, where it is another than the one that is stored. None: it is the
     same, or nothing can be said. A query where it is another."""
-    health = subject.health
-    if health.prompt_tokens is None or health.reason is HealthReason.SUSPECTED_CUT:
-        return None
-    if health.limit_source is LimitSource.SERVER is not budget.limit_source:
-        return None  # judged by the window of a server, which only the call knew
-    level = assess(health.prompt_tokens, budget).level
-    if level in (health.level, Level.UNKNOWN):
+    level = _other_level(subject.health, budget)
+    if level is None:
         return None
     edit = (
         Budget.history.filter(id=budget.budget_id, history_date__gt=subject.at)
@@ -130,6 +126,24 @@ def judged_today(subject: Subject, budget: EffectiveBudget) -> Today | None:
         edited_by=str(edit.history_user or edit.history_change_reason or "") if edit else None,
         edited_at=edit.history_date if edit else None,
     )
+
+
+def levels_today(
+    *, project_id: int, found: Iterable[ConversationView | NeedsAttention]
+) -> dict[str, Level]:
+    """The level by today's budget, by id, of the conversations where it is another than the one of
+    their newest call. One query."""
+    table = budgets.table(project_id=project_id)
+    levels = {
+        each.id: _other_level(
+            each.health,
+            table.for_conversation(each.id).lookup(
+                each.model, key=each.model_key, client_window=each.client_window
+            ),
+        )
+        for each in found
+    }
+    return {name: level for name, level in levels.items() if level is not None}
 
 
 def edited_row(*, project_id: int, subject: Subject, lines: Lines) -> BudgetSpec:
@@ -228,3 +242,12 @@ def _lookup(project_id: int, subject: Subject) -> EffectiveBudget:
     return budgets.table(project_id=project_id).lookup(
         subject.model, key=subject.model_key, client_window=subject.client_window
     )
+
+
+def _other_level(health: Health, budget: EffectiveBudget) -> Level | None:
+    if health.prompt_tokens is None or health.reason is HealthReason.SUSPECTED_CUT:
+        return None
+    if health.limit_source is LimitSource.SERVER is not budget.limit_source:
+        return None  # judged by the window of a server, which only the call knew
+    level = assess(health.prompt_tokens, budget).level
+    return None if level in (health.level, Level.UNKNOWN) else level

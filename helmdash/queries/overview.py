@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from helmdash.core.budgets.levels import Level
-from helmdash.queries import call_listing, calls, failures
+from helmdash.queries import call_listing, calls, failures, line_edits
 from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.calls import CallView
 from helmdash.queries.conversations import care, conversations, listing, under_way
@@ -21,7 +21,11 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """Everything the first page shows, for one project."""
+    """Everything the first page shows, for one project.
+
+    levels_today: by today's budget, of the conversations here where it is another than the one of
+    their newest call.
+    """
 
     counters: dict[Level, int]
     needs_attention: tuple[NeedsAttention, ...]
@@ -30,6 +34,7 @@ class Overview:
     failing: Failing
     recent: tuple[ConversationView, ...]
     latest_calls: tuple[CallView, ...]
+    levels_today: dict[str, Level]
 
     @property
     def is_empty(self) -> bool:
@@ -57,6 +62,9 @@ def overview(
         failing=failures.failing(project_id=project_id, now=now, since=since, until=until),
         recent=recent.items,
         latest_calls=latest.items,
+        levels_today=line_edits.levels_today(
+            project_id=project_id, found=(*needs_attention, *recent.items)
+        ),
     )
 
 

@@ -49,6 +49,30 @@ def test_a_page_says_where_todays_budget_judges_otherwise(owner: Client, red: Pr
     assert "With today" not in owner.get(PAGES[0]).content.decode()
 
 
+def test_lists_say_where_todays_budget_judges_otherwise(owner: Client, red: ProjectInfo) -> None:
+    def rows() -> list[str]:
+        html = [owner.get(path).content.decode() for path in ("/", "/conversations/")]
+        assert not any(faults(each) for each in html)
+        return [
+            row
+            for each in html
+            for row in each.split("<tr>")
+            if "/conversations/talk/" in row.split("</tr>", 1)[0]
+        ]
+
+    before = rows()
+    edit_globally(red, optimal_max_tokens=110_000, critical_max_tokens=115_000)
+    after = rows()
+
+    # Needs attention, recent, and the list.
+    assert len(before) == len(after) == 3
+    assert not any("by today&#x27;s budget" in row for row in before)
+    for row in after:
+        level, _, today = row.split("</td>", 1)[0].partition('<span class="sub">')
+        assert "Caution" in level
+        assert "Healthy</span> by today&#x27;s budget" in today
+
+
 @pytest.mark.parametrize("panel", [PANEL, OF_CALL])
 def test_lines_are_tried_out_and_saved_for_the_project_alone(
     owner: Client, red: ProjectInfo, panel: str

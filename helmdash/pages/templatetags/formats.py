@@ -147,6 +147,22 @@ def light(item: ConversationView | NeedsAttention) -> SafeString:
 
 
 @register.simple_tag
+def today(levels: Mapping[str, Level] | str, name: str) -> SafeString:
+    """What a conversation's level is by today's budget, where that is another; levels: "" where
+    nothing is told of any."""
+    level = levels.get(name) if isinstance(levels, Mapping) else None
+    if level is None:
+        return SafeString("")
+    row = LEVELS[level]
+    return format_html(
+        '<span class="sub"><span class="level {}">{}{}</span> by today&#x27;s budget</span>',
+        row.css_class,
+        sign(level),
+        row.word,
+    )
+
+
+@register.simple_tag
 @cache
 def sign(value: Level | str) -> SafeString:
     """Only the shape of a level, beside its word."""

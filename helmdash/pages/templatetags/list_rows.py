@@ -59,7 +59,7 @@ def conversation_row(
 ) -> SafeString:
     """A row of a table of conversations: the level first, with the reasons to look where `why`."""
     cells = [
-        f"<td>{formats.light(item)}{_known_level(item)}</td>",
+        f"<td>{formats.light(item)}{_known_level(item)}{_today(context, item)}</td>",
         _conversation_name(item, caption, why=bool(why)),
     ]
     if shown.get("prompt"):
@@ -75,6 +75,10 @@ def conversation_row(
     if shown.get("latest"):
         cells.append(f'<td class="num">{formats.when(context, item.latest_at)}</td>')
     return markup(f"<tr>{''.join(cells)}</tr>")
+
+
+def _today(context: template.Context, item: ConversationView) -> SafeString:
+    return formats.today(context.get("levels_today") or "", item.id)
 
 
 # --- a call ---------------------------------------------------------------------------------------

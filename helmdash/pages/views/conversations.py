@@ -87,6 +87,9 @@ def conversation_list(request: PageRequest) -> HttpResponse:
                 sort=form.cleaned_data["sort"],
             )
             context["lines"] = grouped(found.items, request.GET)
+            context["levels_today"] = line_edits.levels_today(
+                project_id=project.id, found=found.items
+            )
             context["bars"] = conversation_bars(
                 project_id=project.id,
                 filters=filters,

@@ -42,6 +42,7 @@ def overview_page(request: PageRequest) -> HttpResponse:
     counters = tuple((level, found.counters[level]) for level in _ORDER)
     context: dict[str, object] = {
         "overview": found,
+        "levels_today": found.levels_today,
         "counters": counters,
         "total": sum(count for _, count in counters),
         "shares": drawings.shares(counters),

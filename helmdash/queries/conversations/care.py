@@ -119,6 +119,8 @@ class NeedsAttention:
 
     id: str
     model: str
+    model_key: str
+    client_window: int | None
     round_number: int
     generation: int
     health: Health
@@ -276,6 +278,8 @@ def _needs_attention(row: Conversation, now: datetime) -> NeedsAttention:
     return NeedsAttention(
         id=row.name,
         model=row.model,
+        model_key=row.model_key,
+        client_window=row.client_window,
         round_number=row.round_number,
         generation=row.generation,
         health=health_of(row),
