@@ -104,7 +104,7 @@ class FillForm(forms.Form):
     def __init__(self, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data, prefix="all")
         for name, (label, least, _) in COLUMNS.items():
-            self.fields[name] = _number(label, least, is_required=False, placeholder="unchanged")
+            self.fields[name] = _number(label, least, is_required=False, placeholder="as it is")
 
 
 class WhyForm(forms.Form):

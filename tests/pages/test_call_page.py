@@ -41,8 +41,8 @@ def test_all_attempts_are_counted_and_told_in_a_table(owner: Client, project: Pr
     html, text = shown(owner, project, LIMITED, ANSWERED)
 
     assert "Attempts 2 in all" in text
-    assert "1 0 1,412 HTTP 429 1,000 Rate limit <reached>." in text
-    assert "2 2,413 300 HTTP 200 – did not wait – no message" in text
+    assert "1 0 ms 1.4 s HTTP 429 1.0 s Rate limit <reached>." in text
+    assert "2 2.4 s 300 ms HTTP 200 – did not wait – no message" in text
     assert "<pre" not in html
 
 

@@ -65,7 +65,7 @@ def test_a_call_is_compared_with_the_one_before(viewer: Client, talk: ProjectInf
     assert faults(html) == []
     said = text_of(html)
     assert "Prompt, tokens 20,000 21,500 +1,500" in said
-    assert "Latency, ms 800 1,900 +1,100" in said
+    assert "Latency 800 ms 1.9 s +1.1 s" in said
     assert "Purpose chat chat" in said
     assert "1 message the same" in said
     assert "Count the <del>red </del><ins>green </ins>apples in the basket." in html
@@ -129,7 +129,7 @@ def test_plans_stand_side_by_side_step_by_step(viewer: Client, project: ProjectI
     said = text_of(html)
     assert "both ask for the same" in said
     assert "Outcome ok gap differs" in said
-    assert "Latency, ms 1,200 2,000 +800" in said
+    assert "Latency 1.2 s 2.0 s +800 ms" in said
     rows = re.findall(r"<tr[^>]*><td>(.*?)</td><td>(.*?)</td></tr>", html, re.DOTALL)
     assert ["blog.write" in side for side in rows[0]] == [True, True]
     assert ["no step" in rows[1][0], "gap" in rows[1][1]] == [True, True]

@@ -113,6 +113,8 @@ def test_pages_tell_what_fills_a_prompt_and_what_grew(owner: Client, project: Pr
     grew = "Since the call before: +690 bytes: tool results +700 (web +700), assistant \u221210."
     talk = told_at(owner, "/conversations/talk/")
     assert grew in talk
+    # Nobody sent one.
+    assert "An image counts" not in talk
     assert "Side calls 1" in talk
     # Beside the curve and the newest calls, not among them.
     newest = talk.split("Newest calls", 1)[1]
@@ -122,4 +124,6 @@ def test_pages_tell_what_fills_a_prompt_and_what_grew(owner: Client, project: Pr
     side = told_at(owner, "/calls/s1/")
     assert "talk , side call" in side
     assert "Not known. Calls through the gateway tell it" in side
+    record(make_capture(id="g3", composition=replace(BEFORE, images=9)), project=project)
+    assert "An image counts as" in told_at(owner, "/conversations/talk/")
     assert "Part of talk" in told_at(owner, "/conversations/talk:a/")

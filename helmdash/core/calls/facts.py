@@ -125,8 +125,8 @@ def error_words(facts: Facts) -> str:
 
 def spent_words(facts: Facts) -> str:
     if facts.completion_tokens is None:
-        return "an unreported number of completion tokens"
-    return f"{facts.completion_tokens:,} completion tokens"
+        return "an unreported number of output tokens"
+    return f"{facts.completion_tokens:,} output tokens"
 
 
 def seen_words(facts: Facts) -> str:

@@ -111,7 +111,7 @@ def classify(
 class CauseRule:
     """One line of the table. `id` is stable; several rules may give the same cause.
 
-    `detail` may name {error}, {finish}, {spent} (completion tokens) and {seen} (size of the reply).
+    `detail` may name {error}, {finish}, {spent} (output tokens) and {seen} (size of the reply).
     """
 
     id: str
@@ -348,28 +348,28 @@ RULES: tuple[CauseRule, ...] = (
         name=FailureCause.REASONING_EXHAUSTED,
         advice=Advice.RAISE_OUTPUT,
         applies=conditions.is_length_after_reasoning,
-        detail="The output cap was reached after {spent}, spent on reasoning; nothing is visible.",
+        detail="The output limit came after {spent}, spent on reasoning; nothing is visible.",
     ),
     CauseRule(
         id="length.full_steps",
         name=FailureCause.LENGTH_TRUNCATED,
         advice=Advice.SINGLE_PICK,
         applies=conditions.is_full_plan_cut,
-        detail="The output cap cut the plan after {spent}; one step at a time needs far fewer.",
+        detail="The output limit cut the plan after {spent}; one step at a time needs far fewer.",
     ),
     CauseRule(
         id="length.empty",
         name=FailureCause.LENGTH_TRUNCATED,
         advice=Advice.RAISE_OUTPUT,
         applies=conditions.is_length_empty,
-        detail="The output cap was reached after {spent}; nothing is visible.",
+        detail="The output limit was reached after {spent}; nothing is visible.",
     ),
     CauseRule(
         id="length.structured",
         name=FailureCause.LENGTH_TRUNCATED,
         advice=Advice.RAISE_OUTPUT,
         applies=conditions.is_length_unusable,
-        detail="The output cap cut a structured reply ({seen}) after {spent}.",
+        detail="The output limit cut a structured reply ({seen}) after {spent}.",
     ),
     # --- what the reply holds
     CauseRule(

@@ -17,6 +17,9 @@ from helmdash.queries.plans import PlanItem, PlanView
 _MOST_MESSAGES = 100
 # So many are compared word by word, in some tenths of a second; others are told whole.
 _MOST_COMPARED = 20
+_MINUS = "\u2212"
+# What is told in milliseconds.
+_TIMES = frozenset({"Latency", "Time to first token"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +35,22 @@ class Row:
         return self.before != self.after
 
     @property
+    def is_time(self) -> bool:
+        return self.name in _TIMES
+
+    @property
     def change(self) -> int | None:
         if isinstance(self.before, int) and isinstance(self.after, int):
             return self.after - self.before or None
         return None
+
+    @property
+    def change_text(self) -> str | None:
+        if self.change is None:
+            return None
+        if self.is_time:
+            return f"{'+' if self.change > 0 else _MINUS}{words.seconds(abs(self.change))}"
+        return words.signed(self.change)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +114,7 @@ def plan_rows(before: PlanItem, after: PlanItem) -> tuple[Row, ...]:
         yield "Prompt variant", plan.prompt_variant
         yield "Steps", plan.steps
         yield "Gaps", plan.gaps
-        yield "Latency, ms", plan.latency_ms
+        yield "Latency", plan.latency_ms
         yield "Catalog before, bytes", plan.before_bytes
         yield "Catalog as shown, bytes", plan.after_bytes
 
@@ -164,8 +179,8 @@ def _figures(call: CallView) -> Iterator[tuple[str, object]]:
     yield "Messages", call.sent.messages
     yield "Tool schemas, bytes", call.sent.tools_bytes
     yield "Trimmed to, bytes", call.trim.after_bytes if call.trim else None
-    yield "Latency, ms", call.latency_ms
-    yield "Time to first token, ms", call.ttft_ms
+    yield "Latency", call.latency_ms
+    yield "Time to first token", call.ttft_ms
 
 
 def _changed(old: Sequence[object], new: Sequence[object], *, most: int) -> Iterator[MessagePair]:

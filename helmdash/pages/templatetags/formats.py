@@ -208,6 +208,22 @@ def told(value: object, why: str = "not reported") -> SafeString:
 
 
 @register.simple_tag
+def told_time(ms: int | None, why: str = "not reported") -> SafeString:
+    """Milliseconds in a list of facts, as `taken` has them; where there are none, a dash with its
+    reason."""
+    return told(None, why) if ms is None else taken(ms)
+
+
+@register.simple_tag
+def taken(ms: int | str | None, why: str = "not reported") -> SafeString:
+    """Milliseconds in a table as people read them, and to the millisecond when pointed at; what was
+    reported as a text stays as it is."""
+    if not isinstance(ms, int):
+        return told_short(ms, why)
+    return format_html('<span title="{} ms">{}</span>', thousands(ms), words.seconds(ms))
+
+
+@register.simple_tag
 def told_short(value: int | str | None, why: str = "not reported") -> SafeString:
     """A value in a table: a number with its thousands apart, a text as it is, or for None a
     dash."""
@@ -325,11 +341,13 @@ def when(context: template.Context, at: datetime | None, why: str = "never") -> 
 
 
 @register.simple_tag
-def compared(value: object) -> SafeString | str:
-    """One side of a comparison: a number with its thousands apart, a word, a dash for what is not
-    known."""
+def compared(value: object, *, is_time: bool = False) -> SafeString | str:
+    """One side of a comparison: a number with its thousands apart, milliseconds as people read
+    them, a word, a dash for what is not known."""
     if value is None:
         return dash("not known")
+    if is_time and isinstance(value, int):
+        return taken(value)
     return thousands(value) if isinstance(value, int) else str(value)
 
 

@@ -270,9 +270,14 @@ def _composition(points: Sequence[CurvePoint]) -> dict[str, object]:
             if (drawn := composition.stack(points, width=width, height=height, as_share=as_share))
         ],
         "fills": rows,
-        "image_weight": composition.IMAGE_WEIGHT,
+        # Told where there are any.
+        "image_weight": composition.IMAGE_WEIGHT if any(_has_image(each) for each in points) else 0,
         "grew": composition.growth(rows),
     }
+
+
+def _has_image(point: CurvePoint) -> bool:
+    return bool(composition.weights_of(point.composition, point.images).get("images"))
 
 
 def _curves(

@@ -793,7 +793,7 @@ def test_the_six_calls_of_adr_053(row: tuple[str, int, str, str, int, int, str |
 
     assert (cause and cause.name) == expected
     if cause is not None:
-        assert "600 completion tokens" in cause.detail
+        assert "600 output tokens" in cause.detail
 
 
 def test_the_detail_tells_the_facts() -> None:
