@@ -8,6 +8,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
+from helmdash.pages.parts.places import ACTIONS, PAGES
 from helmdash.queries import finder
 from helmdash.queries.access import ProjectInfo
 from tests.factories import make_capture, make_project, record
@@ -104,3 +105,30 @@ def test_what_is_found_costs_a_fixed_number_of_queries(
 ) -> None:
     with django_assert_num_queries(9):  # type: ignore[operator]
         finder.find(project_id=project.id, text="talk")
+
+
+@pytest.mark.parametrize(
+    ("text", "leads"),
+    [
+        ("change budget", "/budgets/?project=default"),
+        ("undo", "/budgets/edits/?project=default"),
+        ("mute", "/?project=default#failing"),
+        ("snooze", "/?project=default#needs-attention"),
+        ("dark", "/profile/?project=default"),
+        ("side by side", "/compare/plans/?project=default"),
+        ("gpt-4o", "/budgets/?model=openai%2Fgpt-4o&project=default"),
+    ],
+)
+def test_an_action_is_found_by_what_people_call_it(
+    owner: Client, filled: str, text: str, leads: str
+) -> None:
+    found = options(owner.get("/find/", {"q": text}, headers=PALETTE).content.decode())
+
+    assert leads in [address for address, _ in found]
+    assert owner.get(leads).status_code == 200
+
+
+def test_every_place_is_there(owner: Client, filled: str) -> None:
+    statuses = {place.address: owner.get(place.address).status_code for place in (*PAGES, *ACTIONS)}
+
+    assert statuses == dict.fromkeys(statuses, 200)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.http import HttpResponse
@@ -43,7 +44,7 @@ def find_page(request: PageRequest) -> HttpResponse:
     text = request.GET.get("q", "").strip()[:_MOST_CHARS]
     groups: dict[str, list[Way]] = {}
     for found in finder.find(project_id=scoped.project.id, text=text):
-        groups.setdefault(_TITLES[found.kind], []).append(_way(found))
+        groups.setdefault(_TITLES[found.kind], []).extend(_ways(found))
     views = find_views(project_id=scoped.project.id, user_id=request.user.pk, text=text)
     if views:
         groups["Saved views"] = [
@@ -64,9 +65,11 @@ def find_page(request: PageRequest) -> HttpResponse:
     )
 
 
-def _way(found: finder.Found) -> Way:
+def _ways(found: finder.Found) -> Iterator[Way]:
     if found.kind == "model":
-        address = f"{reverse('calls')}?{urlencode({'model': found.id})}"
-        return Way(found.id, address, "its calls", is_id=True)
+        query = urlencode({"model": found.id})
+        yield Way(found.id, f"{reverse('calls')}?{query}", "its calls", is_id=True)
+        yield Way(found.id, f"{reverse('budgets')}?{query}", "its budget", is_id=True)
+        return
     view = "trim" if found.kind == "fit" else found.kind
-    return Way(found.id, reverse(view, args=[found.id]), found.about, is_id=True)
+    yield Way(found.id, reverse(view, args=[found.id]), found.about, is_id=True)
