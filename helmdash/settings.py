@@ -31,6 +31,7 @@ CSRF_TRUSTED_ORIGINS = [ENV.public_url] if ENV.public_url else []
 
 _HTTPS = ENV.public_url.startswith("https://")
 SESSION_ENGINE = "helmdash.records.session_store"
+CSRF_FAILURE_VIEW = "helmdash.pages.views.faults.form_out_of_date"
 SESSION_COOKIE_SECURE = _HTTPS
 CSRF_COOKIE_SECURE = _HTTPS
 SESSION_COOKIE_HTTPONLY = True
@@ -79,6 +80,7 @@ MIDDLEWARE = [
     "helmdash.pages.addresses.AddressesMiddleware",
     # It changes what a page says, and those around it count its bytes.
     "helmdash.pages.visibility.VisibilityMiddleware",
+    "helmdash.pages.middleware.MethodMiddleware",
     # Innermost: who asks is known, and what fails at the replica is done again.
     "helmdash.doors.replica.ReplicaMiddleware",
 ]

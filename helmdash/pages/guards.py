@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import reverse
 
-from helmdash.core.access.permissions import Right, require
+from helmdash.core.access.permissions import Forbidden, Right, require
 from helmdash.pages import scope
 from helmdash.pages.render import PageRequest
 
@@ -50,9 +51,11 @@ def post_only(page: str) -> Callable[[View[Arguments]], View[Arguments]]:
                 return HttpResponseRedirect(request.page)
             if request.method != "POST":
                 return HttpResponseNotAllowed(["POST"])
-            # Its faults are told on the page of the same project, whatever another tab chose.
+            # Its faults are told on the page of the same project, whatever another tab chose. Who
+            # may not go there learns it from the view; forms about an account are for everybody.
             if scope.FORM_FIELD in request.POST:
-                scope.read(request)
+                with suppress(Forbidden, scope.ProjectGone):
+                    scope.read(request)
             return view(request, *args, **kwargs)
 
         return checked

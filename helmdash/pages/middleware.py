@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
 from urllib.parse import urlencode
 
 from django.db import DatabaseError
@@ -91,14 +92,32 @@ class SignInRequiredMiddleware:
             if value.strip()
         ]
         is_part = request.headers.get("HX-Request") == "true"
-        template = "pages/_project_gone.html" if is_part else "409.html"
         context = {"slug": exception.slug, "typed": typed}
-        response = render(request, template, context, status=409)
-        if is_part:
-            response["HX-Retarget"] = "#main"
-            response["HX-Reswap"] = "innerHTML"
+        if not is_part:
+            return show_fault(request, "409.html", context, status=409)
+        response = render(request, "pages/_project_gone.html", context, status=409)
+        response["HX-Retarget"] = "#main"
+        response["HX-Reswap"] = "innerHTML"
         response["Cache-Control"] = "no-store"
         return response
+
+
+class MethodMiddleware:
+    """Inside those that finish a page: who comes to an address the wrong way, such as by going back
+    to one that took a form, reads so within the frame. Django's own answer is a blank page."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self._get_response(request)
+        if response.status_code != HTTPStatus.METHOD_NOT_ALLOWED or _is_open(request.path):
+            return response
+        allowed = response.headers.get("Allow", "")
+        context = {"is_for_forms": "GET" not in allowed}
+        page = show_fault(request, "405.html", context, status=response.status_code)
+        page["Allow"] = allowed
+        return page
 
 
 class SessionsMiddleware:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -295,13 +296,21 @@ def test_pages_are_sent_compressed(owner: Client, filled: str) -> None:
 def test_what_is_missing_or_forbidden_is_told_within_the_frame(
     owner: Client, viewer: Client, filled: str
 ) -> None:
+    tokenless = Client(enforce_csrf_checks=True)
+    tokenless.force_login(User.objects.get(username="owner"))
     answers = [
         owner.get("/nowhere/"),
         owner.get("/calls/?project=unheard-of"),
         viewer.post("/settings/keys/?project=default", {"name": "x"}),
+        owner.post("/calls/"),
+        owner.get("/settings/upstreams/1/test/"),
+        owner.post("/failures/mark/", {"project": "gone", "state": "muted"}),
+        tokenless.post("/settings/keys/", {"name": "x"}),
     ]
 
-    assert [answer.status_code for answer in answers] == [404, 404, 403]
+    statuses = [answer.status_code for answer in answers]
+    assert statuses == [404, 404, 403, 405, 405, 409, 403]
+    assert [answer.headers.get("Allow") for answer in answers[3:5]] == ["GET, HEAD", "POST"]
     for answer in answers:
         html = answer.content.decode()
         assert faults(html) == []

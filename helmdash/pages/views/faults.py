@@ -23,6 +23,11 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     return show_fault(request, "403.html", {"exception": str(exception)}, status=403)
 
 
+def form_out_of_date(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """403, for a form without the token of its page; reason: Django's, for its log."""
+    return show_fault(request, "403_csrf.html", {"reason": reason}, status=403)
+
+
 def failed(request: HttpRequest) -> HttpResponse:
     """500; or 503 where the database broke off what it was asked, as it does when it is stopped."""
     if not isinstance(sys.exc_info()[1], OperationalError | InterfaceError):

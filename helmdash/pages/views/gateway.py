@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from helmdash.core.access.permissions import Right
 from helmdash.operations.access import project_settings
 from helmdash.operations.access.project_settings import ProjectError
 from helmdash.pages import scope
-from helmdash.pages.guards import takes
+from helmdash.pages.guards import post_only, takes
 from helmdash.pages.offered import model_problem, offered_models, usable_upstreams
 from helmdash.pages.parts import client_snippets, gateway_facts
 from helmdash.pages.parts.snippets import KEY_VARIABLE
@@ -40,7 +40,7 @@ def gateway_page(request: PageRequest) -> HttpResponse:
     return _show(request)
 
 
-@require_POST
+@post_only("gateway")
 @takes(Right.CHANGE_SETTINGS)
 def save_policy(request: PageRequest) -> HttpResponse:
     """What happens to large requests, and to models that no upstream lists."""

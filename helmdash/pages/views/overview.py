@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from helmdash.core.access.permissions import Right
 from helmdash.core.budgets.levels import LEVELS
@@ -14,7 +14,7 @@ from helmdash.operations.access import keys
 from helmdash.pages import scope
 from helmdash.pages.addresses import in_project
 from helmdash.pages.filters import OverviewForm
-from helmdash.pages.guards import takes
+from helmdash.pages.guards import post_only, takes
 from helmdash.pages.list_bars import call_bars
 from helmdash.pages.parts import drawings, snippets
 from helmdash.pages.render import PageRequest, etag, live, show, state
@@ -65,7 +65,7 @@ def overview_page(request: PageRequest) -> HttpResponse:
     )
 
 
-@require_POST
+@post_only("overview")
 @takes(Right.MANAGE_KEYS)
 def make_first_key(request: PageRequest) -> HttpResponse:
     """Make a key and show it in the snippet, this once."""

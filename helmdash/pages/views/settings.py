@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from helmdash.core.access.permissions import Right, grantable
 from helmdash.operations.access import keys
@@ -16,7 +16,7 @@ from helmdash.operations.jobs import asking
 from helmdash.operations.recorder import recorder
 from helmdash.pages import scope
 from helmdash.pages.forms import KeyForm
-from helmdash.pages.guards import takes
+from helmdash.pages.guards import post_only, takes
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries.access import api_keys
 from helmdash.queries.database import sizes
@@ -28,7 +28,7 @@ def settings_page(request: PageRequest) -> HttpResponse:
     return _show(request, KeyForm(initial={"scopes": list(keys.DEFAULT_SCOPES)}))
 
 
-@require_POST
+@post_only("settings")
 @takes(Right.MANAGE_KEYS)
 def create_key(request: PageRequest) -> HttpResponse:
     """Make a key; the answer is the only page that ever shows it."""
@@ -52,7 +52,7 @@ def create_key(request: PageRequest) -> HttpResponse:
     return response
 
 
-@require_POST
+@post_only("settings")
 @takes(Right.MANAGE_KEYS)
 def revoke_key(request: PageRequest) -> HttpResponse:
     """From now on requests with the key get 401. It stays in the list."""
@@ -70,7 +70,7 @@ def revoke_key(request: PageRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("settings"))
 
 
-@require_POST
+@post_only("settings")
 def load_demo(request: PageRequest) -> HttpResponse:
     """Have a server load the demo data anew, and lead to its project."""
     try:
@@ -91,14 +91,14 @@ def demo_part(request: PageRequest) -> HttpResponse:
     return response
 
 
-@require_POST
+@post_only("settings")
 def cancel_demo(request: PageRequest) -> HttpResponse:
     """End the loading of demo data after the step that it is at."""
     asking.cancel_demo(actor=scope.current_actor(request))
     return HttpResponseRedirect(reverse("overview"))
 
 
-@require_POST
+@post_only("settings")
 def remove_demo(request: PageRequest) -> HttpResponse:
     """Remove the demo project with all it holds; real data is not touched."""
     try:
