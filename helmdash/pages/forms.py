@@ -40,20 +40,22 @@ def one_of(values: Iterable[str], *, blank: str = "Any", **options: Any) -> form
     )
 
 
-def _tokens(label: str) -> forms.IntegerField:
+def _tokens(label: str, **attrs: bool) -> forms.IntegerField:
+    shown = {"placeholder": "default", "inputmode": "numeric", **attrs}
     return forms.IntegerField(
         required=False,
         min_value=1,
         max_value=_MOST_TOKENS,
         label=label,
-        widget=forms.NumberInput(attrs={"placeholder": "default", "inputmode": "numeric"}),
+        widget=forms.NumberInput(attrs=shown),
     )
 
 
 class LinesForm(forms.Form):
     """The lines of a budget, in tokens; left out: as the default has it."""
 
-    caution = _tokens("Caution above, tokens")
+    # Where the panel opens on a page, who opened it by a key is in it.
+    caution = _tokens("Caution above, tokens", autofocus=True)
     critical = _tokens("Critical above, tokens")
     window = _tokens("Context length, tokens")
 

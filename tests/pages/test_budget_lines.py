@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -85,6 +87,8 @@ def test_lines_are_tried_out_and_saved_for_the_project_alone(
     saved = owner.post(panel, {**lines, "do": "save"})
 
     assert (opened.status_code, faults(opened.content.decode())) == (200, [])
+    # Who opened it by a key goes on in it.
+    assert re.findall(r"autofocus[^>]*id=\"(\w+)", opened.content.decode()) == ["id_caution"]
     html = tried.content.decode()
     assert (tried.status_code, faults(html), kept) == (200, [], [])
     assert "1 would be healthy instead of caution" in html

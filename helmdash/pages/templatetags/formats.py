@@ -358,6 +358,13 @@ def thousands(value: int) -> str:
 
 
 @register.filter
+def breakable(label: str) -> SafeString:
+    """A dotted name, which a narrow column breaks between its parts."""
+    text = escape(label).replace(".", ".<wbr>").replace("/", "/<wbr>")
+    return mark_safe(text)  # noqa: S308  (escaped above)
+
+
+@register.filter
 def signed(value: int) -> str:
     """A change, with its sign."""
     return words.signed(value)
