@@ -1,29 +1,32 @@
 """A fork server: processes of HelmDash that need not load Python's packages and its own anew.
 
 Nine tenths of the CPU time of a start go into modules that look at no setting, and a run of the
-suite starts more than a hundred servers. So each worker of pytest has one process that has loaded
-these. Asked to, it forks, and the fork does from there on what `python ARGUMENTS` would: in a
-session of its own, with an environment of its own, reading its settings first. First starts
-(tests/server) are made without it, as people make them.
+suite starts more than a hundred servers. So the workers of a run share one process that has loaded
+these: four seconds of CPU. Asked to, it forks, and the fork does from there on what `python
+ARGUMENTS` would: in a session of its own, with an environment of its own, reading its settings
+first. First starts (tests/server) are made without it, as people make them.
 
-`python -m tests.support.forking FD` is that process; FD is its end of a socket.
+`python -m tests.support.forking FD DIRECTORY` is that process: FD is the socket it listens on, a
+file of the run's directory. Whoever first asks starts it, and it ends with its last client.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import json
 import os
 import runpy
+import selectors
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -36,6 +39,8 @@ from tests.support.warm import be_another_process, load_helmdash
 # Forking what has loaded macOS's own libraries is not safe.
 WORKS_HERE = sys.platform == "linux"
 _POLL_SECONDS = 0.01
+# Of the socket, in the run's directory, which is its owner's alone.
+_NAME = "fork-server"
 # What a server loads, as far as it looks at no setting of Django's. What is not here, or is no
 # longer used, costs time only.
 _LOADED = """
@@ -105,16 +110,16 @@ class _ForkServer:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-u", "-m", "tests.support.forking", str(theirs.fileno())],
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-            )
-        self._lines = ours.makefile("rw", encoding="utf-8")
-        ours.close()
+        self._process: subprocess.Popen[bytes] | None = None
+        directory = Path(os.environ["HELMDASH_DATA_DIR"])
+        with _one_at_a_time(directory):
+            connection = _connect(directory)
+            if connection is None:
+                self._process = _start(directory)
+                connection = _connect(directory)
+        assert connection is not None
+        self._lines = connection.makefile("rw", encoding="utf-8")
+        connection.close()
 
     def ask(self, **request: Any) -> int | None:
         """Its answer to a request. Raises RuntimeError when it is gone."""
@@ -123,14 +128,60 @@ class _ForkServer:
             self._lines.flush()
             line = self._lines.readline()
         if not line:
-            raise RuntimeError(f"the fork server has ended with {self._process.wait()}")
+            raise RuntimeError("the fork server has ended")
         answer: int | None = json.loads(line)
         return answer
 
     def close(self) -> None:
-        """Let it end; its forks go on."""
+        """Let it end, if nobody else asks it anything; its forks go on."""
         self._lines.close()
-        self._process.wait()
+        if self._process is not None:
+            self._process.wait()
+
+
+@contextlib.contextmanager
+def _one_at_a_time(directory: Path) -> Iterator[None]:
+    """So that no two of a run start one, and none ends as somebody connects."""
+    with (directory / f"{_NAME}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def _address(directory: Path) -> Iterator[str]:
+    """The socket's own path may be longer than a socket's may be."""
+    handle = os.open(directory, os.O_PATH)
+    try:
+        yield f"/proc/self/fd/{handle}/{_NAME}"
+    finally:
+        os.close(handle)
+
+
+def _connect(directory: Path) -> socket.socket | None:
+    """A connection to the run's server; None when it has none."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        with _address(directory) as address:
+            connection.connect(address)
+    except (FileNotFoundError, ConnectionRefusedError):
+        connection.close()
+        return None
+    return connection
+
+
+def _start(directory: Path) -> subprocess.Popen[bytes]:
+    (directory / _NAME).unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as listening:
+        with _address(directory) as address:
+            listening.bind(address)
+        listening.listen()
+        handle = listening.fileno()
+        return subprocess.Popen(
+            [sys.executable, "-u", "-m", "tests.support.forking", str(handle), str(directory)],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            pass_fds=[handle],
+        )
 
 
 @cache
@@ -142,11 +193,10 @@ def _fork_server() -> _ForkServer:
 
 
 def main() -> None:
-    """Serve until the socket closes; in a fork, do what was asked for."""
-    connection = socket.socket(fileno=int(sys.argv[1]))
+    """Serve until the last client has gone; in a fork, do what was asked for."""
+    listening = socket.socket(fileno=int(sys.argv[1]))
     _load()
-    request = _fork_when_asked(connection)
-    connection.close()
+    request = _fork_when_asked(listening, Path(sys.argv[2]))
     if request is not None:
         _become(request)
         _run(request["arguments"])
@@ -165,20 +215,60 @@ def _load() -> None:
     gc.freeze()
 
 
-def _fork_when_asked(connection: socket.socket) -> dict[str, Any] | None:
-    """In a fork its request, in the server itself None when there are no more."""
-    with connection.makefile("rw", encoding="utf-8") as lines:
-        for line in iter(lines.readline, ""):
-            request: dict[str, Any] = json.loads(line)
-            if "poll" in request:
-                answer = _exit_code(request["poll"])
-            else:
-                answer = _fork()
-                if answer == 0:
+def _fork_when_asked(listening: socket.socket, directory: Path) -> dict[str, Any] | None:
+    """In a fork its request, in the server itself None when nobody is left to ask."""
+    with selectors.PollSelector() as clients, listening:
+        clients.register(listening, selectors.EVENT_READ)
+        _accept(listening, clients)
+        while len(clients.get_map()) > 1 or _one_more(clients, directory):
+            for key, _ in clients.select():
+                if key.fileobj is listening:
+                    _accept(listening, clients)
+                elif (request := _answer(key, clients)) is not None:
+                    for each in clients.get_map().values():
+                        _close(each)
                     return request
-            lines.write(json.dumps(answer) + "\n")
-            lines.flush()
     return None
+
+
+def _accept(listening: socket.socket, clients: selectors.BaseSelector) -> None:
+    connection, _ = listening.accept()
+    clients.register(connection, selectors.EVENT_READ, connection.makefile("rw", encoding="utf-8"))
+
+
+def _one_more(clients: selectors.BaseSelector, directory: Path) -> bool:
+    """Whether somebody has connected as the last client went; from now on nobody can, if not."""
+    with _one_at_a_time(directory):
+        if clients.select(0):
+            return True
+        (directory / _NAME).unlink()
+        return False
+
+
+def _answer(
+    client: selectors.SelectorKey, clients: selectors.BaseSelector
+) -> dict[str, Any] | None:
+    """Do what a client asks for; gives its request in the fork that it asked for."""
+    lines = client.data
+    line = lines.readline()
+    if not line:
+        clients.unregister(client.fileobj)
+        _close(client)
+        return None
+    request: dict[str, Any] = json.loads(line)
+    answer = _exit_code(request["poll"]) if "poll" in request else _fork()
+    if answer == 0 and "poll" not in request:
+        return request
+    with contextlib.suppress(OSError):
+        lines.write(json.dumps(answer) + "\n")
+        lines.flush()
+    return None
+
+
+def _close(client: selectors.SelectorKey) -> None:
+    if client.data is not None:
+        client.data.close()
+    client.fileobj.close()  # type: ignore[union-attr]
 
 
 def _fork() -> int:
