@@ -22,6 +22,7 @@ from pathlib import Path
 
 from tests.support import ROOT
 from tests.support.postgres import create_database
+from tests.support.processes import run_python
 
 _SECONDS = 300
 _MIGRATE = (
@@ -88,7 +89,9 @@ def _served_template(run_directory: Path, environment: dict[str, str], server_ur
             given["DATABASE_URL"] = create_database(server_url, SERVED_DATABASE, template=tables)
         else:
             copy_tables(making / "helmdash.sqlite3", run_directory, environment)
-        _run(["manage.py", "up", "--setup-only"], making, given)
+        # Forked, as the servers will be that begin with it.
+        given = {**given, **_settings_of(making)}
+        _check(run_python("manage.py", "up", "--setup-only", env=given, timeout=_SECONDS))
         (making / _SECRETS).write_text(json.dumps(chosen))
 
     made = run_directory / f"template-served-{'postgres' if server_url else 'sqlite'}"
@@ -110,19 +113,24 @@ def _once(directory: Path, make: Callable[[Path], None]) -> None:
 
 
 def _run(arguments: list[str], data_dir: Path, environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env={
-            **environment,
-            "HELMDASH_DATA_DIR": str(data_dir),
-            "DJANGO_SETTINGS_MODULE": "helmdash.settings",
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_SECONDS,
+    _check(
+        subprocess.run(
+            [sys.executable, *arguments],
+            cwd=ROOT,
+            env={**environment, **_settings_of(data_dir)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+        )
     )
+
+
+def _settings_of(data_dir: Path) -> dict[str, str]:
+    return {"HELMDASH_DATA_DIR": str(data_dir), "DJANGO_SETTINGS_MODULE": "helmdash.settings"}
+
+
+def _check(done: subprocess.CompletedProcess[str]) -> None:
     if done.returncode:
         raise RuntimeError(f"no template could be made: {done.stderr[-2000:]}")
