@@ -104,9 +104,15 @@ def told(error: BaseException) -> str | None:
 
 
 def _is_of_the_place(error: BaseException) -> bool:
-    """undefined_table, undefined_column, duplicate_table, insufficient_privilege: not of our
+    """Tables or columns that are missing, or there already, no schema, no privilege: not of our
     statement's making."""
-    return getattr(error.__cause__, "sqlstate", None) in {"42P01", "42703", "42P07", "42501"}
+    return getattr(error.__cause__, "sqlstate", None) in {
+        "42P01",
+        "42703",
+        "42P07",
+        "3F000",
+        "42501",
+    }
 
 
 def _is_below(error: OSError, directory: str) -> bool:
