@@ -7,6 +7,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from django.core.management.base import CommandError
+
+from helmdash.cli.running import STOPPED
+
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[str], None]]:
@@ -28,3 +32,12 @@ def progress_line() -> Iterator[Callable[[str], None]]:
     finally:
         log.setLevel(level)
         show("")
+
+
+@contextmanager
+def told_when_stopped(words: str) -> Iterator[None]:
+    """A block that Ctrl-C may end: the command's last line is what became of its work."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise CommandError(f"stopped; {words}", returncode=STOPPED) from None

@@ -25,6 +25,8 @@ _WITHOUT_DATABASE = frozenset(
 )  # fmt: skip
 # Bring the tables here, or put them there.
 _BRINGS_TABLES = frozenset({"up", "migrate", "restore", "showmigrations", "sqlmigrate", "dbshell"})
+# As shells tell a process that Ctrl-C ended.
+STOPPED = 130
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -47,6 +49,11 @@ def run(argv: Sequence[str]) -> int:
         # Whoever read what was printed has seen enough (`| head`); nor may the exit flush it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except KeyboardInterrupt:
+        if "--traceback" in argv:
+            raise
+        sys.stderr.write("Stopped.\n")
+        return STOPPED
     except Exception as error:
         line = None if "--traceback" in argv else told(error)
         if line is None:
