@@ -89,6 +89,18 @@ def test_old_texts_go_and_figures_stay(project: ProjectInfo, batch: int) -> None
     assert delete(project) == TextsGone()
 
 
+def test_what_a_provider_said_goes_also_where_a_verdict_quotes_it(project: ProjectInfo) -> None:
+    failed = {"content": None, "usage": None, "status": "error", "http_status": 500}
+    say(project, 20, "old", **failed)
+    say(project, 1, "new", **failed)
+
+    delete(project)
+
+    found = dict(Call.objects.values_list("name", "cause_detail"))
+    assert "they said new" in found["new"]
+    assert found["old"] == "The provider failed (HTTP 500, its words are no longer kept)."
+
+
 def test_a_message_stays_while_a_younger_call_carries_it(project: ProjectInfo) -> None:
     say(project, 20, "old", conversation="talk")
     say(project, 1, "new", conversation="talk", messages=({"role": "user", "content": "x"},))

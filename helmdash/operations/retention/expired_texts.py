@@ -16,6 +16,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from helmdash.core.access.permissions import Actor, Right, require
+from helmdash.core.calls.kept_details import kept_detail
 from helmdash.core.calls.withheld import attempt_without_words
 from helmdash.operations.database.steps import StepSize
 from helmdash.operations.database.transactions import write_and_pause
@@ -112,7 +113,7 @@ def _of_calls(project_id: int, before: datetime, batch: int, step: Step) -> int:
         after, places = found[-1], [Place(pk, at) for at, pk in found]
 
         def empty(places: list[Place] = places) -> int:
-            calls_at(project_id, places).exclude(error_message="").update(error_message="")
+            _quiet_errors(calls_at(project_id, places).exclude(error_message=""))
             payloads = payloads_at(project_id, places)
             _quiet_attempts(payloads)
             return payloads.filter(_PAYLOAD_TEXTS).update(content=None, message_hashes=None)
@@ -120,6 +121,19 @@ def _of_calls(project_id: int, before: datetime, batch: int, step: Step) -> int:
         done += write_and_pause(size.timed(empty))
         step("calls looked through for texts", len(places))
     return done
+
+
+def _quiet_errors(calls: QuerySet[Call]) -> None:
+    """What the provider said goes, also where the verdict's sentence quotes it."""
+    for row in calls.exclude(cause_detail=""):
+        kept = kept_detail(
+            row.cause_detail,
+            rule=row.cause_rule,
+            http_status=row.http_status,
+            error_code=row.error_code,
+        )
+        calls.filter(pk=row.pk, started_at=row.started_at).update(cause_detail=kept)
+    calls.update(error_message="")
 
 
 def _quiet_attempts(payloads: QuerySet[CallPayload]) -> None:
@@ -149,12 +163,20 @@ def _of_plans(project_id: int, before: datetime, batch: int) -> int:
         def empty(ids: list[int] = ids) -> int:
             steps = PlanStep.objects.filter(project_id=project_id, plan_id__in=ids)
             steps.update(args=None, rationale="")
+            _quiet_plans(PlanRecord.objects.filter(project_id=project_id, id__in=ids))
             return PlanRecord.objects.filter(project_id=project_id, id__in=ids).update(
                 intent="", result=None
             )
 
         done += write_and_pause(size.timed(empty))
     return done
+
+
+def _quiet_plans(plans: QuerySet[PlanRecord]) -> None:
+    """Of a plan that failed stays what its call's sentence says without the provider's words."""
+    for row in plans.exclude(cause_rule=""):
+        kept = kept_detail(row.cause_detail, rule=row.cause_rule, http_status=None, error_code="")
+        plans.filter(pk=row.pk).update(cause_detail=kept)
 
 
 def _plans(project_id: int, before: datetime) -> QuerySet[PlanRecord]:
