@@ -17,8 +17,10 @@ from django.utils import timezone
 from helmdash.core.access.permissions import SHELL, Forbidden, Person
 from helmdash.operations.database import statistics
 from helmdash.operations.jobs import asking, kinds, leases
+from helmdash.operations.jobs.folding import writers_thread
 from helmdash.operations.jobs.leases import Done, LeaseLost, Progress
 from helmdash.operations.jobs.running import JobKind, JobThread, Run, run_now
+from helmdash.operations.recorder import Recorder
 from helmdash.operations.retention import expired
 from helmdash.operations.rollups import folding
 from helmdash.queries import rollups
@@ -345,6 +347,21 @@ def test_calls_are_added_to_the_rollups_when_they_are_enough(
     assert rollups.waiting(now=timezone.now()).calls == 0
     told = {job.name: job.told for job in jobs()}
     assert told["rollups"] == "added 3 calls"
+
+
+@pytest.mark.django_db
+def test_a_server_leaves_rollups_to_its_hosts_writer_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Recorder, "has_writer_process", True)
+    monkeypatch.setattr(folding, "ENOUGH_CALLS", 1)
+    record(make_capture())
+    JobThread(kinds.QUICK, holder="server").look_once()
+    assert rollups.waiting(now=timezone.now()).calls == 1
+
+    writers_thread().look_once()
+
+    assert rollups.waiting(now=timezone.now()).calls == 0
 
 
 @pytest.mark.django_db

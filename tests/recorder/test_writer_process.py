@@ -357,6 +357,7 @@ def test_killed_stopped_for_good_and_killed_with_its_server_it_loses_nothing(
         first = writer()
         _wait_for_more(acknowledged, 20)
         assert _who_stores(served) == "process"
+        assert f"-{first}-" in _who_folds(served)
         os.kill(first, signal.SIGKILL)
         _wait_for_more(acknowledged, 20)
         second = writer()
@@ -388,6 +389,26 @@ def _who_stores(served: Served) -> str:
             return "process"
         time.sleep(0.05)
     return "thread"
+
+
+def _who_folds(served: Served) -> str:
+    """Who adds calls to the rollups once they have waited for long."""
+    return served.manage("shell", "-v0", "-c", _FOLDED).stdout
+
+
+_FOLDED = """
+import time
+from datetime import UTC, datetime
+from helmdash.records.models import Job, UncountedCalls
+end = time.monotonic() + 30
+while time.monotonic() < end:
+    UncountedCalls.objects.update(at=datetime(2020, 1, 1, tzinfo=UTC))
+    row = Job.objects.filter(name="rollups", told__startswith="added").first()
+    if row:
+        print(row.holder)
+        break
+    time.sleep(0.1)
+"""
 
 
 def _wait_for_more(acknowledged: list[str], more: int) -> None:

@@ -1,4 +1,5 @@
-"""`python -m helmdash.cli.writer FD`: store what server processes hand over on a listening socket.
+"""`python -m helmdash.cli.writer FD`: store what server processes hand over on a listening socket,
+and add it to the rollups.
 
 Started by `helmdash.cli.writer.keeping`, and ended by it: in order when standard input closes, by
 force when standard output shows no sign of life.
@@ -36,6 +37,7 @@ def main() -> None:
 
     from helmdash.operations.database.sqlite_file import hold_database_open, open_only_existing
     from helmdash.operations.database.timeouts import limit_lock_waits
+    from helmdash.operations.jobs import folding
     from helmdash.operations.recorder.serving import WriterServer
 
     open_only_existing()
@@ -46,7 +48,10 @@ def main() -> None:
     gc.set_threshold(_GARBAGE_AFTER, 10, 100)
     server = WriterServer(socket.socket(fileno=int(sys.argv[1])), clock=timezone.now, is_alone=True)
     threading.Thread(target=server.serve, name="accept", daemon=True).start()
+    rollups = folding.writers_thread()
+    rollups.start()
     _beat_until_asked_to_end()
+    rollups.stop(0.0)  # between two steps; its lease is given back while the last calls are stored
     server.stop(_DRAIN_SECONDS)
 
 

@@ -18,12 +18,13 @@ from helmdash.operations.alerts.delivering import Sending
 from helmdash.operations.database import statistics
 from helmdash.operations.demo import loading
 from helmdash.operations.evidence import refreshing, trialling
+from helmdash.operations.jobs import folding
 from helmdash.operations.jobs.leases import Done, Progress
 from helmdash.operations.jobs.running import JobKind, JobThread, Run, run_now
 from helmdash.operations.recorder import recorder
 from helmdash.operations.retention import retaining
 from helmdash.operations.retention.retaining import MonthsDropped, ProjectRetained, Swept
-from helmdash.operations.rollups import folding, rebuilding
+from helmdash.operations.rollups import rebuilding
 from helmdash.operations.rollups.rebuilding import Rebuilt
 from helmdash.operations.whatif import running as whatif
 from helmdash.queries.access import ProjectInfo, projects
@@ -39,14 +40,6 @@ _SUGGESTIONS = "suggestions"
 _FIRST_STATISTICS, _LAST_STATISTICS = timedelta(seconds=30), timedelta(hours=1)
 # Where that looks at every month of calls, of which one has changed.
 _LAST_DEAR_STATISTICS = timedelta(days=1)
-
-
-def _fold(run: Run) -> Done:
-    calls = 0
-    while folding.is_due(run.now) and (added := folding.fold()):
-        calls += added
-        run.go_on()
-    return Done(told=f"added {calls} calls", due_at=None)
 
 
 def _wake(run: Run) -> Done:
@@ -235,13 +228,7 @@ def next_retention(now: datetime) -> datetime:
 _LEAST_SUGGESTIONS = timedelta(minutes=1)
 _LEAST_TRIALS = timedelta(minutes=1)
 QUICK = (
-    JobKind(
-        name="rollups",
-        words="Add calls to the figures that pages count from",
-        run=_fold,
-        first_due=lambda now: None,
-        is_wanted=folding.is_due,
-    ),
+    folding.IN_A_SERVER,
     JobKind(
         name="snoozes",
         words="Show conversations again whose snooze is over",
