@@ -118,19 +118,27 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._seen = b""
+        self._pieces: list[bytes] = []
+        self._missing = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are not derived from asyncio's.
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        seen = self._seen + data if self._seen else data
-        if _is_whole(seen):
-            self._seen = b""
-            self._answer(seen)
+        """Put together once: 8 MB come in a hundred pieces, and to put each of them behind all
+        before it took 30 ms, in which no other request was answered."""
+        self._pieces.append(data)
+        self._missing -= len(data)
+        if self._missing > 0:
+            return
+        seen = b"".join(self._pieces)
+        self._missing = _missing(seen)
+        if self._missing > 0:
+            self._pieces = [seen]
         else:
-            self._seen = seen
+            self._pieces = []
+            self._answer(seen)
 
     def _answer(self, request: bytes) -> None:
         if request.startswith(b"GET"):
@@ -159,16 +167,17 @@ class _Connection(asyncio.Protocol):
             self._loop.call_soon(self._write_next, whole, ends, end)
 
 
-def _is_whole(seen: bytes) -> bool:
+def _missing(seen: bytes) -> int:
+    """How many bytes of a request are still to come, at least."""
     end = seen.find(b"\r\n\r\n")
     if end < 0:
-        return False
+        return 1
     length = _LENGTH.search(seen, 0, end)
     if length:
-        return len(seen) >= end + 4 + int(length[1])
+        return max(end + 4 + int(length[1]) - len(seen), 0)
     if b"chunked" in seen[:end].lower():
-        return seen.endswith(b"0\r\n\r\n")
-    return True
+        return int(not seen.endswith(b"0\r\n\r\n"))
+    return 0
 
 
 async def _serve(port: int) -> None:
