@@ -35,6 +35,7 @@ from helmdash.doors.proxies import behind_proxies  # noqa: E402
 from helmdash.doors.sessions import Sessions  # noqa: E402
 from helmdash.gateway.app import Gateway  # noqa: E402
 from helmdash.heavy import FORWARDER_KEY, WorkerForwarder  # noqa: E402
+from helmdash.huge_pages import use_huge_pages_once  # noqa: E402
 from helmdash.mcp.app import McpApp  # noqa: E402
 from helmdash.operations.jobs import kinds as jobs  # noqa: E402
 from helmdash.operations.recorder import recorder, start, stop  # noqa: E402
@@ -61,6 +62,8 @@ _SWITCH_SECONDS = 0.0005
 # A call drops its objects by itself, but for those that wait to be stored: Python would look
 # through these again and again, for a tenth of all it does.
 _GARBAGE_AFTER = 50_000
+# Whoever has answered so many goes on doing so.
+_WORTH_HUGE_PAGES = 1_000
 # So often until what outlived a look is looked at again: what such a time leaves is some megabytes.
 _LOOKS_UNTIL_OLDER = 10
 
@@ -181,6 +184,7 @@ class Application:
         await services.shared.aclose()
 
     async def _live(self, receive: Receive, send: Send) -> None:
+        enlarging: asyncio.Task[None] | None = None
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
@@ -194,8 +198,11 @@ class Application:
                 gc.collect()
                 gc.freeze()
                 gc.set_threshold(_GARBAGE_AFTER, _LOOKS_UNTIL_OLDER, 100)
+                enlarging = asyncio.create_task(use_huge_pages_once(_has_taken_many_calls))
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
+                if enlarging is not None:
+                    enlarging.cancel()
                 await self._close_services()
                 await asyncio.to_thread(jobs.stop, _JOBS_SECONDS)
                 await asyncio.to_thread(exporting.stop, _JOBS_SECONDS)
@@ -203,6 +210,10 @@ class Application:
                 await asyncio.to_thread(stop, DRAIN_SECONDS)
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+
+def _has_taken_many_calls() -> bool:
+    return recorder().own_ledger().counts.accepted >= _WORTH_HUGE_PAGES
 
 
 def _build() -> App:
