@@ -11,7 +11,7 @@ from helmdash.records.direct import is_postgres
 Result = TypeVar("Result")
 
 # Who reports a call waits for the lock of SQLite's one writer. Retention shall make nobody wait for
-# more than 100 ms (issue 12), and who waits looks for the lock each 25 ms at first, then more
+# more than 100 ms, and who waits looks for the lock each 25 ms at first, then more
 # seldom: a fifth of that.
 STEP_SECONDS: Final = 0.02
 # The first step, of which nobody knows what it takes; and the least there is, since each step has
