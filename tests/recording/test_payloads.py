@@ -79,10 +79,12 @@ def test_redacted_masks_secrets_in_messages_and_answers(db: None) -> None:
     project = make_ruled_project(payload="redacted")
     tool = {"role": "tool", "content": [{"type": "text", "text": f"Bearer {SECRET}"}]}
 
-    record(project, make_capture(id="one", messages=(QUESTION, tool), content=f"ok, {SECRET}"))
+    given = {"messages": (QUESTION, tool), "content": f"ok, {SECRET}"}
+    record(project, make_capture(id="one", metadata={"step": 3, "by": [SECRET]}, **given))
 
     kept = detail(project)
     assert SECRET not in repr(kept)
+    assert kept.metadata == {"step": 3, "by": ["[key]"]}
     assert "ann@example.org" not in repr(kept)
     assert kept.messages is not None
     assert kept.messages[0] == {"role": "user", "content": "my key is [key], write to [email]"}

@@ -139,9 +139,10 @@ def payload_row(
         kept = map(masker.value, capture.messages) if is_redacted else capture.messages
         messages.update(zip(keys, kept, strict=True))
     content = capture.content if keeps_text else None
+    told = _metadata(placed)
     row: dict[str, object] = {
         "usage_raw": dict(capture.usage) if capture.usage is not None else None,
-        "metadata": _metadata(placed),
+        "metadata": masker.value(told) if is_redacted and told else told,
         "trim_dropped": list(capture.trim.dropped) if capture.trim else None,
         # A provider's words among them, as far as they may be kept (core.calls.withheld).
         "attempts": [*map(masker.value, capture.attempts)] or None,
