@@ -74,6 +74,21 @@ def test_recording_a_call_asks_for_its_connection_once_a_statement(
     assert len(asked) <= 30
 
 
+@pytest.mark.parametrize("count", [1, 100])
+def test_numbers_are_taken_by_one_statement_that_knows_their_sequence(
+    project: ProjectInfo, count: int
+) -> None:
+    """PostgreSQL would look the sequence up for each number, which takes five times as long."""
+    bulk.allocate_ids(Call, 1)
+
+    with CaptureQueriesContext(connection) as asked:
+        numbers = bulk.allocate_ids(Call, count)
+
+    assert len(set(numbers)) == count
+    assert len(asked) == 1
+    assert "pg_get_serial_sequence" not in asked[0]["sql"]
+
+
 @pytest.mark.parametrize("is_alone", [True, False])
 def test_rows_are_the_same_however_many_go_to_the_driver_at_once(
     project: ProjectInfo, monkeypatch: pytest.MonkeyPatch, is_alone: bool
