@@ -1,14 +1,16 @@
 """Adding what waits to the rollups: some transactions of recording at a time, in their order.
 
 A fold takes rows off the queue and adds their figures in one transaction, so that a crash leaves
-both as they were. One process folds at a time, by a job's lease; where two believe they have it,
-or somebody rebuilds, the lock of `take_turn` holds.
+both as they were. What those rows come to is reckoned before it, for on SQLite nobody records while
+it lasts. One process folds at a time, by a job's lease; where two believe they have it, or somebody
+rebuilds, the lock of `take_turn` holds, and rows that another one has taken are found to be gone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -38,7 +40,8 @@ _TURN = 0x68_6D_72_75
 
 def fold(*, most_groups: int = MOST_GROUPS) -> int:
     """Add the oldest of what waits, of all projects; how many calls. 0 where another is at it."""
-    return write(partial(_fold, most_groups))
+    waiting = _read(most_groups)
+    return write(partial(_fold, waiting)) if waiting.numbers else 0
 
 
 def fold_all() -> int:
@@ -73,24 +76,52 @@ def take_turn(*, wait: bool) -> bool:
     return wait or bool(row and row[0])
 
 
-def _fold(most_groups: int) -> int:
-    if not take_turn(wait=False):
-        return 0
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """The oldest rows of the queue, and by project what they come to.
+
+    moves: by how many more conversations, or fewer, stand at each level; newest: the number of the
+    newest row.
+    """
+
+    numbers: list[int]
+    calls: int
+    figures: dict[int, dict[Slot, Counts]]
+    moves: dict[int, Counter[int]]
+    newest: dict[int, int]
+
+
+def _read(most_groups: int) -> _Waiting:
     rows = UncountedCalls.objects.order_by("id")
     columns = ("id", "project_id", "calls", "changes", "levels")
     taken = list(rows.values_list(*columns)[:most_groups])
     changes: dict[int, list[Change]] = {}
     moves: dict[int, Counter[int]] = {}
-    newest: dict[int, int] = {}
-    for number, project_id, _, text, levels in taken:
+    for _, project_id, _, text, levels in taken:
         changes.setdefault(project_id, []).extend(load_changes(text))
         moves.setdefault(project_id, Counter()).update(load_levels(levels))
-        newest[project_id] = number
-    for project_id, told in changes.items():
-        _add(project_id, tally(told))
-    _add_levels(moves, newest)
-    UncountedCalls.objects.filter(id__in=[row[0] for row in taken]).delete()
-    return sum(calls for _, _, calls, *_ in taken)
+    return _Waiting(
+        numbers=[row[0] for row in taken],
+        calls=sum(row[2] for row in taken),
+        figures={
+            project_id: _of_every_width(tally(told).items()) for project_id, told in changes.items()
+        },
+        moves=moves,
+        newest={project_id: number for number, project_id, *_ in taken},
+    )
+
+
+def _fold(waiting: _Waiting) -> int:
+    if not take_turn(wait=False):
+        return 0
+    rows = UncountedCalls.objects.filter(id__in=waiting.numbers)
+    if rows.count() != len(waiting.numbers):
+        return 0  # another one was at it since they were read
+    for project_id, added in waiting.figures.items():
+        _add(project_id, added)
+    _add_levels(waiting.moves, waiting.newest)
+    rows.delete()
+    return waiting.calls
 
 
 def _add_levels(moves: Mapping[int, Counter[int]], newest: Mapping[int, int]) -> None:
@@ -115,15 +146,15 @@ def _add_levels(moves: Mapping[int, Counter[int]], newest: Mapping[int, int]) ->
     )
 
 
-def _add(project_id: int, places: Mapping[Place, Counts]) -> None:
-    """Add figures of quarter-hours to the rows of every width."""
-    added = _of_every_width(places.items())
+def _add(project_id: int, added: Mapping[Slot, Counts]) -> None:
+    """Add figures to the rows of every width. They stay as they are, for a transaction may start
+    again."""
     stored = read_slots(project_id, added)
-    for slot, counts in added.items():
-        found = stored.get(slot)
-        if found is not None:
-            add(counts, found[1])
-    store_slots(project_id, {slot: row[0] for slot, row in stored.items()}, added)
+    figures = dict(added)
+    for slot, (_, counts) in stored.items():
+        add(counts, added[slot])
+        figures[slot] = counts
+    store_slots(project_id, {slot: row[0] for slot, row in stored.items()}, figures)
 
 
 def _of_every_width(places: Iterable[tuple[Place, Counts]]) -> dict[Slot, Counts]:
