@@ -30,8 +30,6 @@ _MADV_HUGEPAGE, _MADV_COLLAPSE = 14, 25
 _DENSE = 0.75
 _HEAD = re.compile(r"([0-9a-f]+)-([0-9a-f]+) rw-p [0-9a-f]+ \S+ 0 *(?:\[heap\])?\n")
 _IN_USE = re.compile(r"Rss: +(\d+) kB")
-
-
 _LOOK_SECONDS = 5.0
 
 

@@ -46,6 +46,18 @@ def test_rows_that_another_one_took_meanwhile_are_not_added_again() -> None:
 
 
 @pytest.mark.django_db
+def test_who_finds_rows_gone_adds_what_waits_by_then() -> None:
+    project = waiting_calls()
+    waiting = folding._read(folding.MOST_GROUPS)
+    folding.fold()
+    record(make_capture(id="later"))
+
+    assert write(lambda: folding._fold(waiting)) == 1
+
+    assert counted(project) == [_CALLS + 1]
+
+
+@pytest.mark.django_db
 def test_a_transaction_that_starts_again_adds_once(monkeypatch: pytest.MonkeyPatch) -> None:
     project = waiting_calls()
     folding.fold()

@@ -6,15 +6,13 @@ gateway's loop has none to spare.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from helmdash.operations.jobs.leases import Done
 from helmdash.operations.jobs.running import JobKind, JobThread, Run
 from helmdash.operations.recorder import recorder
 from helmdash.operations.rollups import folding
-
-NAME = "rollups"
-WORDS = "Add calls to the figures that pages count from"
 
 
 def _fold(run: Run) -> Done:
@@ -31,19 +29,13 @@ def _is_left_to_servers(now: datetime) -> bool:
 
 
 IN_A_SERVER = JobKind(
-    name=NAME,
-    words=WORDS,
+    name="rollups",
+    words="Add calls to the figures that pages count from",
     run=_fold,
     first_due=lambda now: None,
     is_wanted=_is_left_to_servers,
 )
-IN_THE_WRITER = JobKind(
-    name=NAME,
-    words=WORDS,
-    run=_fold,
-    first_due=lambda now: None,
-    is_wanted=folding.is_due,
-)
+IN_THE_WRITER = replace(IN_A_SERVER, is_wanted=folding.is_due)
 
 
 def writers_thread() -> JobThread:

@@ -3,7 +3,7 @@
 A fold takes rows off the queue and adds their figures in one transaction, so that a crash leaves
 both as they were. What those rows come to is reckoned before it, for on SQLite nobody records while
 it lasts. One process folds at a time, by a job's lease; where two believe they have it, or somebody
-rebuilds, the lock of `take_turn` holds, and rows that another one has taken are found to be gone.
+rebuilds, the lock of `take_turn` holds, and who finds rows gone reads the queue again.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ def _fold(waiting: _Waiting) -> int:
         return 0
     rows = UncountedCalls.objects.filter(id__in=waiting.numbers)
     if rows.count() != len(waiting.numbers):
-        return 0  # another one was at it since they were read
+        # Another one was at it since they were read, and now nobody is.
+        waiting = _read(len(waiting.numbers))
+        rows = UncountedCalls.objects.filter(id__in=waiting.numbers)
     for project_id, added in waiting.figures.items():
         _add(project_id, added)
     _add_levels(waiting.moves, waiting.newest)
