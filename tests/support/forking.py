@@ -238,6 +238,8 @@ def _accept(listening: socket.socket, clients: selectors.BaseSelector) -> None:
 
 def _one_more(clients: selectors.BaseSelector, directory: Path) -> bool:
     """Whether somebody has connected as the last client went; from now on nobody can, if not."""
+    if not directory.exists():
+        return False  # a run that was over as its last process went
     with _one_at_a_time(directory):
         if clients.select(0):
             return True
