@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL
@@ -40,9 +42,11 @@ def project(db: None) -> ProjectInfo:
     return make_ruled_project()
 
 
-def _calls(*, cliff: int | None, n: int = 240, until: datetime = NOW) -> list[Capture]:
-    """Calls of twenty days of 4 KB to 400 KB, three bytes a token; above the cliff most are
-    empty."""
+def _calls(
+    *, cliff: int | None, n: int = 240, until: datetime = NOW, hours: int = 2
+) -> list[Capture]:
+    """Calls, one each so many hours, of 4 KB to 400 KB, three bytes a token; above the cliff most
+    are empty."""
     random = Random(7)
     found = []
     for number in range(n):
@@ -55,7 +59,7 @@ def _calls(*, cliff: int | None, n: int = 240, until: datetime = NOW) -> list[Ca
                 usage={"prompt_tokens": tokens, "completion_tokens": 50 * is_clean},
                 sent=SentSizes(bytes=3 * tokens),
                 content="done" if is_clean else "",
-                started_at=until - timedelta(hours=2 * number + 1),
+                started_at=until - timedelta(hours=hours * number + 1),
             )
         )
     return found
@@ -106,6 +110,20 @@ def test_without_a_cliff_nothing_is_suggested_of_the_input(project: ProjectInfo)
     (learned,) = learned_of(project_id=project.id, model_key=_MODEL, model=_MODEL, now=NOW)
     assert learned.calls == 240
     assert learned.ratios.bytes_per_token == pytest.approx(3, rel=0.01)
+
+
+def test_months_of_calls_are_learned_from_by_days(project: ProjectInfo) -> None:
+    """A model that is busy has 24 times as many hours, which take a second to read."""
+    record(project, *_calls(cliff=24_576, hours=6))
+    folding.fold_all()
+
+    with CaptureQueriesContext(connection) as asked:
+        (learned,) = learned_of(project_id=project.id, model_key=_MODEL, model=_MODEL, now=NOW)
+
+    read = [each["sql"] for each in asked if "records_rollup" in each["sql"]]
+    assert len([each for each in read if "UNION ALL" in each]) == 1
+    assert (learned.input.ceiling, learned.calls) == (24_575, 240)
+    assert (learned.since, learned.until) == (datetime(2026, 4, 6, tzinfo=UTC), NOW)
 
 
 def test_what_was_dismissed_comes_back_only_as_another(project: ProjectInfo) -> None:

@@ -33,8 +33,11 @@ LOOKS_BACK: Final = timedelta(days=90)
 # Models with fewer calls show nothing; of more models than this those with the most calls.
 LEAST_CALLS: Final = 50
 MOST_MODELS: Final = 100
-# Where all calls lie within fewer hours, quarter-hours tell what happened when.
-_LEAST_HOURS: Final = 72
+# Stretches of time from the widest on, and of how many there have to be some with calls; else
+# narrower ones tell what happened when. Days: one is at most a fiftieth of the record then, as long
+# as a block of like calls was in the fleets that the methods were judged by (six of 300 calls).
+# A model that is busy all the time has 24 times as many hours, which take a second to read.
+_WIDTHS: Final = ((Width.DAY, 50), (Width.HOUR, 72), (Width.QUARTER, 0))
 
 
 def models_to_learn(*, project_id: int, now: datetime) -> Mapping[str, str]:
@@ -83,8 +86,8 @@ def learned_of(
 ) -> tuple[Learned, ...]:
     """What the calls of a model show: all, then those of each upstream. Empty where it has none.
 
-    model: how its budget is looked up. with_parts: also of each purpose and
-    prompt variant. Two queries more than the budget's, or three.
+    model: how its budget is looked up. with_parts: also of each purpose and prompt variant. At most
+    three queries more than the budget's.
     """
     width, told = _told(project_id, model_key, now)
     if not told:
@@ -97,7 +100,7 @@ def learned_of(
         told=told,
         budget=budget,
         since=moment_of(min(quarters)),
-        # What comes after now, in the hour that goes on, is not counted.
+        # What comes after now, in the stretch that goes on, is not counted.
         until=min(end, now) if now > moment_of(max(quarters)) else end,
         with_parts=with_parts,
     )
@@ -126,10 +129,10 @@ def _is_counted(project_id: int) -> bool:
 
 
 def _told(project_id: int, model_key: str, now: datetime) -> tuple[Width, list[Told]]:
-    for width in (Width.HOUR, Width.QUARTER):
+    for width, least in _WIDTHS:
         stored = _read(project_id, width, now, words=[model_key])
         told = [*_of_rows(stored, width), *_of_waiting(stored, width, model_key)]
-        if width is Width.QUARTER or len({each.at for each in told}) >= _LEAST_HOURS:
+        if len({each.at for each in told}) >= least:
             return width, told
     raise AssertionError("unreachable: the last width returns")
 
