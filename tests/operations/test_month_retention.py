@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.rollups.figures import Marginal
+from helmdash.operations.retention import retaining
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.operations.retention.months import drop_expired_months
 from helmdash.queries.access import ProjectInfo
@@ -78,6 +79,19 @@ def test_a_drop_keeps_nobody_waiting() -> None:
         cursor.execute(f"EXPLAIN {look.replace('2024_01', '2024_02')}")
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "Index Cond: (project_id = p.id)" in plan, plan
+
+
+@pytest.mark.usefixtures("grown")
+def test_months_are_dropped_before_anything_else_is_done() -> None:
+    """What is made ahead analyzes the calls of all months, for seconds where they are many."""
+    with CaptureQueriesContext(connection) as asked:
+        dropped = retaining.drop_months(actor=SHELL, now=datetime(2024, 4, 20, tzinfo=UTC))
+
+    told = [each["sql"] for each in asked]
+    drops = [at for at, each in enumerate(told) if each.startswith("DROP TABLE")]
+    others = [at for at, each in enumerate(told) if each.startswith(("CREATE TABLE", "ANALYZE"))]
+    assert dropped.months == ("2024_01",)
+    assert max(drops) < min(others)
 
 
 def test_a_month_that_is_read_for_long_stays_till_the_next_time(
