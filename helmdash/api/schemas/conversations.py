@@ -33,7 +33,8 @@ class ListQuery(TypedDict, total=False):
         ListText,
         Field(
             description="A query, as above the list of conversations: `level:critical calls:>20`. "
-            "Words without a field are a part of the conversation's id."
+            "Words without a field are what the conversation's id begins with, or a part of it "
+            "where none begins so: looked for among 20,000 conversations for each page."
         ),
     ]
     since: Annotated[TimeBound, Field(description="Has calls at this time or later.")]

@@ -18,6 +18,7 @@ from helmdash.queries.reach import MOST_TRIED, Reach, reach_of
 from helmdash.queries.term_tables import TermTable, exact, same
 from helmdash.queries.trial_calls import conversations_of_trial
 from helmdash.records.models import Conversation
+from helmdash.records.querysets import starts_with
 
 _HAS: Final[Mapping[str, Q]] = {
     "attention": Q(attention__gt=0),
@@ -90,10 +91,10 @@ CONVERSATION_TERMS: Final = TermTable(
 class ConversationFilters:
     """What a list of conversations is narrowed to.
 
-    A conversation belongs to a time range when it overlaps it. `q` is a part of its id, `model` any
-    spelling of the newest call's, `client` the program that made it. `min_calls`: at least so many.
-    `is_one_shot`: with one call only. `trial`: with calls of it, as a list of calls has it. `terms`
-    are of CONVERSATION_TERMS.
+    A conversation belongs to a time range when it overlaps it. `q` is what its id begins with, or a
+    part of it where none begins so; `model` any spelling of the newest call's, `client` the program
+    that made it. `min_calls`: at least so many. `is_one_shot`: with one call only. `trial`: with
+    calls of it, as a list of calls has it. `terms` are of CONVERSATION_TERMS.
     """
 
     level: str | None = None
@@ -109,18 +110,20 @@ class ConversationFilters:
 
     @property
     def is_tried(self) -> bool:
-        """Whether terms are tried on one row after the other."""
-        return bool(CONVERSATION_TERMS.tried(self.terms))
+        """Whether terms, a part of an id or the number of calls are tried on one row after the
+        other."""
+        return bool(self.q or self.is_one_shot or CONVERSATION_TERMS.tried(self.terms))
 
 
 def filtered(project_id: int, filters: ConversationFilters) -> QuerySet[Conversation]:
-    """The conversations that fit, in no order. Two queries for the names of a model, and those of
-    TermTable.conditions."""
+    """The conversations that fit, in no order. Two queries for the names of a model, one for `q`,
+    and those of TermTable.conditions."""
     return narrowed(found_by_index(project_id, filters), project_id, filters)
 
 
 def found_by_index(project_id: int, filters: ConversationFilters) -> QuerySet[Conversation]:
-    """The conversations that fit all but the terms that are tried on each."""
+    """The conversations that fit all but what is tried on each; with `q` all of them, or those that
+    begin so."""
     rows = Conversation.objects.filter(project_id=project_id)
     if filters.level is not None:
         rows = rows.filter(severity=LEVELS[Level(filters.level)].severity)
@@ -128,8 +131,6 @@ def found_by_index(project_id: int, filters: ConversationFilters) -> QuerySet[Co
         rows = rows.filter(model_key__in=model_keys(project_id=project_id, model=filters.model))
     if filters.client is not None:
         rows = rows.filter(client_name=filters.client.strip().lower())
-    if filters.is_one_shot:
-        rows = rows.filter(generation=1)
     if filters.min_calls is not None and filters.min_calls > 1:
         # The words of the partial indexes, too: SQLite uses them only then.
         rows = rows.filter(generation__gt=1, generation__gte=filters.min_calls)
@@ -140,7 +141,8 @@ def found_by_index(project_id: int, filters: ConversationFilters) -> QuerySet[Co
     if filters.until is not None:
         rows = rows.filter(started_at__lt=filters.until)
     if filters.q:
-        rows = rows.filter(name__icontains=filters.q)
+        begun = Conversation.objects.filter(starts_with("name", filters.q), project_id=project_id)
+        rows = rows.filter(starts_with("name", filters.q)) if begun.exists() else rows
     served = CONVERSATION_TERMS.served(filters.terms)
     return rows.filter(CONVERSATION_TERMS.conditions(project_id, served)) if served else rows
 
@@ -148,7 +150,11 @@ def found_by_index(project_id: int, filters: ConversationFilters) -> QuerySet[Co
 def narrowed(
     rows: QuerySet[Conversation], project_id: int, filters: ConversationFilters
 ) -> QuerySet[Conversation]:
-    """Those of the rows that fit the terms which are tried on each."""
+    """Those of the rows that fit what is tried on each."""
+    if filters.q:
+        rows = rows.filter(name__icontains=filters.q)
+    if filters.is_one_shot:
+        rows = rows.filter(generation=1)
     tried = CONVERSATION_TERMS.tried(filters.terms)
     return rows.filter(CONVERSATION_TERMS.conditions(project_id, tried)) if tried else rows
 
@@ -160,7 +166,7 @@ def reach(
     *,
     is_ahead: bool = False,
 ) -> Reach | None:
-    """How far a list by time looks. None: to the end. One query where terms are tried."""
+    """How far a list by time looks. None: to the end. One query where something is tried."""
     if not filters.is_tried:
         return None
     rows = found_by_index(project_id, filters)

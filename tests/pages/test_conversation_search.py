@@ -1,0 +1,145 @@
+"""Conversations by the beginning or a part of their id, and those of one call: what is found, and
+that a page looks at a bounded number of rows, however many conversations there are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.conversations import filters, listing
+from helmdash.queries.conversations.filters import ConversationFilters
+from helmdash.records.bulk import allocate_ids, analyze, insert_rows
+from helmdash.records.models import Conversation
+from tests.factories import NOW, make_capture
+from tests.recording.support import record
+
+TRIED, TALKS = 100, 5_000
+
+
+@pytest.fixture
+def talks(project: ProjectInfo) -> ProjectInfo:
+    """The newest first: web-2, my-web, of two calls talk-2 and talk-1, web-1."""
+    names = ("web-2", "my-web", "talk-2", "talk-1", "web-1")
+    for minutes, name in enumerate(names):
+        for call in range(1 + name.startswith("talk")):
+            at = NOW - timedelta(minutes=minutes, seconds=-call)
+            record(project, make_capture(id=f"{name}-{call}", conversation=name, started_at=at))
+    return project
+
+
+def _found(project: ProjectInfo, **over: Any) -> list[list[str]]:
+    """The ids of each page."""
+    pages, cursor = [], None
+    while True:
+        asked = ConversationFilters(**over)
+        page = listing.page(project_id=project.id, filters=asked, cursor=cursor)
+        pages.append([each.id for each in page.items])
+        cursor = page.next
+        if cursor is None:
+            return pages
+
+
+def test_the_beginning_of_an_id_is_found_however_old(
+    talks: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filters, "MOST_TRIED", 2)
+
+    assert _found(talks, q="web-1") == [["web-1"]]
+    assert _found(talks, q="web") == [["web-2", "web-1"]]
+
+
+def test_a_part_of_an_id_is_looked_for_page_by_page(
+    talks: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _found(talks, q="EB") == [["web-2", "my-web", "web-1"]]
+    monkeypatch.setattr(filters, "MOST_TRIED", 2)
+
+    assert _found(talks, q="EB") == [["web-2", "my-web"], [], ["web-1"]]
+    assert _found(talks, q="alk-1") == [[], ["talk-1"], []]
+
+
+def test_those_of_one_call_are_looked_for_page_by_page(
+    talks: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _found(talks, is_one_shot=True) == [["web-2", "my-web", "web-1"]]
+    monkeypatch.setattr(filters, "MOST_TRIED", 2)
+
+    assert _found(talks, is_one_shot=True) == [["web-2", "my-web"], [], ["web-1"]]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite tells no rows of a plan")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"q": "nothing"},
+        {"q": "rown-49"},
+        {"q": "grown-4999"},
+        {"q": "web-1"},
+        {"is_one_shot": True},
+        {"q": "nothing", "level": "healthy"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("sort", [listing.NEWEST, listing.ATTENTION])
+def test_a_page_looks_at_a_bounded_number(
+    talks: ProjectInfo, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], sort: str
+) -> None:
+    monkeypatch.setattr(filters, "MOST_TRIED", TRIED)
+    monkeypatch.setattr("helmdash.queries.sorting.MOST_SORTED", TRIED)
+    _grow()
+    wanted = ConversationFilters(**asked)
+
+    with _statements() as ran:
+        listing.page(project_id=talks.id, filters=wanted, sort=sort)
+        listing.moments(project_id=talks.id, filters=wanted)
+
+    assert ran
+    for statement, params in ran:
+        assert _most_rows(statement, params) <= TRIED + 1, statement
+
+
+def _grow() -> None:
+    """Older conversations of two calls, which need nobody."""
+    like = Conversation.objects.filter(name="talk-1").values().get()
+    rows = []
+    for number, pk in enumerate(allocate_ids(Conversation, TALKS)):
+        at = NOW - timedelta(days=1, minutes=number)
+        own = {"id": pk, "name": f"grown-{number}", "started_at": at, "latest_at": at}
+        rows.append({**like, **own})
+    insert_rows(Conversation, rows)
+    analyze()
+
+
+@contextmanager
+def _statements() -> Iterator[list[tuple[str, Sequence[Any]]]]:
+    ran: list[tuple[str, Sequence[Any]]] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "records_conversation" in sql:
+            ran.append((sql, params))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        yield ran
+
+
+def _most_rows(statement: str, params: Sequence[Any]) -> int:
+    """The most that a step of a statement looks at."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)
+        found = cursor.fetchall()[0][0]
+    (plan,) = json.loads(found) if isinstance(found, str) else found
+    pending, most = [plan["Plan"]], 0
+    while pending:
+        node = pending.pop()
+        pending += node.get("Plans", ())
+        passed = sum(count for name, count in node.items() if name.startswith("Rows Removed"))
+        most = max(most, int((node["Actual Rows"] + passed) * node["Actual Loops"]))
+    return most
