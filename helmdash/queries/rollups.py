@@ -112,8 +112,8 @@ def figures(
     """The figures of calls that started from `since` to before `until`; None: without that bound.
 
     distributions: those that are wanted, for they are most of what is read and added up. words:
-    only keys that begin with one of them; None: every key. is_summed: months need not be apart from
-    each other, but for how a model was spelt; they come as one piece, of which nothing is changed.
+    only keys that begin with one of them; None: every key. is_summed: periods need not be apart,
+    but for how a model was spelt; those of a width come as one piece, of which nothing is changed.
 
     Two queries, and one for each edge that is not a quarter-hour's. None as an answer: the range
     reaches back to calls from before there were rollups, which are still to be counted.

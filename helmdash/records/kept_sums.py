@@ -1,7 +1,8 @@
 """Sums of rows of rollups that this process has added up before.
 
-A year of all models is some six hundred rows of a thousand words each, of which an hour changes a
-few: to read and add up the others anew took a third of the models page.
+A year of all models is some six hundred rows of a thousand words each, and thirty days are some
+four thousand of a hundred: an hour changes a few of them, and to read and add up the others anew
+took a third of the models page.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import Final, NamedTuple
 from helmdash.core.rollups.figures import Counts, add
 from helmdash.core.rollups.periods import Width
 
-# Each is some hundred kilobytes at most, and some ten usually.
-_MOST_KEPT: Final = 256
+# Three widths of sixty models, purposes and variants, say, of a few projects. Each is some hundred
+# kilobytes at most, and some ten usually.
+_MOST_KEPT: Final = 512
 # A model's name as it was spelt: which was the last one, only the rows apart tell.
 _SPELT: Final = "s:"
 

@@ -94,7 +94,7 @@ def read_spans(
 
     words: only keys that begin with one of them; None: every key. fits: only keys of which it is
     true, as far as they are stored; what waits is told whole. distributions: those that are wanted
-    of what is stored. is_summed: who reads needs no month apart (records.kept_sums).
+    of what is stored. is_summed: who reads needs no period apart (records.kept_sums).
     """
     columns = [COLUMN_OF[each] for each in distributions]
     # The key up to the end of its first word, which no other word's key begins with.
@@ -119,7 +119,7 @@ def read_spans(
     waiting = 0
     # Every period has the same keys: each is looked at once.
     keys: dict[str, Key | None] = {}
-    months: dict[Key, list[Row]] = {}
+    long: dict[tuple[Key, int], list[Row]] = {}
 
     def load(row: Row) -> Counts:
         counts = _load(row.figures, row.distributions)
@@ -139,12 +139,13 @@ def read_spans(
         if key is None:
             continue
         row = Row(width, period, text, tuple(others))
-        if is_summed and width == Width.MONTH:
-            months.setdefault(key, []).append(row)
+        # A quarter-hour is seldom in the next reader's range as well.
+        if is_summed and width != Width.QUARTER:
+            long.setdefault((key, width), []).append(row)
         else:
             found.figures.setdefault(key, []).append((Width(width), period, load(row)))
-    for key, rows in months.items():
-        place = (project_id, marginal, tuple(columns), key)
+    for (key, width), rows in long.items():
+        place = (project_id, marginal, tuple(columns), key, width)
         found.figures.setdefault(key, []).extend(summed(place, rows, load))
     return Stored(
         figures=found.figures, uncounted=found.uncounted, is_behind=waiting > most_uncounted
