@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -20,6 +21,10 @@ from helmdash.doors.problems import FieldFault
 Value = TypeVar("Value")
 
 _MAX_FAULTS = 50
+# Of a path; a client finds its member by the first names of it.
+_PATH_CHARS = 200
+# Longer than any name of ours: what is like none of them, and takes long to compare.
+_LIKE_CHARS = 64
 
 
 class BadFields(Exception):
@@ -74,21 +79,22 @@ def faults_of(
     """pydantic's findings in our words, one for each field."""
     found: dict[str, FieldFault] = {}
     for item in error.errors(include_url=False)[:_MAX_FAULTS]:
-        path = ".".join(str(part) for part in item["loc"]) or whole
+        path = _path(item["loc"]) or whole
         found.setdefault(path, FieldFault(path, _sentence(item, known)))
     return tuple(found.values())
 
 
 def unstorable(value: object, *, whole: str = "body") -> tuple[FieldFault, ...]:
-    """Where a value holds U+0000 or is nested too deeply to be given back."""
-    return tuple(dict.fromkeys(_walk(value, whole)))
+    """Where a value holds U+0000 or is nested too deeply to be given back, the first ones."""
+    return tuple(dict.fromkeys(islice(_walk(value, whole), _MAX_FAULTS)))
 
 
 def _sentence(item: ErrorDetails, known: Sequence[str]) -> str:
     kind = item["type"]
     context: Mapping[str, Any] = item.get("ctx", {})
     if kind == "extra_forbidden":
-        close = difflib.get_close_matches(str(item["loc"][-1]), known, n=1)
+        name = str(item["loc"][-1])
+        close = difflib.get_close_matches(name, known, n=1) if len(name) <= _LIKE_CHARS else []
         return "is not known here" + (f"; did you mean {close[0]}?" if close else "")
     if kind == "string_pattern_mismatch":
         return PATTERN_SENTENCES.get(context["pattern"], "has a form that is not allowed")
@@ -121,21 +127,37 @@ _SENTENCES = {
 
 
 def _walk(value: object, whole: str) -> Iterator[FieldFault]:
-    pending: list[tuple[object, str, int]] = [(value, "", 0)]
-    while pending:
-        here, path, depth = pending.pop()
-        if isinstance(here, str):
-            if "\x00" in here:
-                yield FieldFault(path or whole, "must not contain the character U+0000")
-            continue
-        if not isinstance(here, dict | list):
-            continue
-        if depth >= MAX_DEPTH:
-            yield FieldFault(path[:200], f"must not be nested more than {MAX_DEPTH} levels deep")
-            return
-        members = here.items() if isinstance(here, dict) else enumerate(here)
-        for name, member in members:
+    """In the order of the value. Only a fault's own path is put together: those of all members
+    would take the names' length for each of them, gigabytes for a body of a few megabytes.
+    """
+    # What is still to be looked at on each level, and the names that lead to the innermost.
+    levels: list[Iterator[tuple[object, object]]] = [iter((("", value),))]
+    names: list[object] = []
+    while levels:
+        for name, member in levels[-1]:
             if isinstance(name, str) and "\x00" in name:
-                yield FieldFault(path or whole, "must not have a name with the character U+0000")
-            inside = f"{path}.{name}" if path else str(name)
-            pending.append((member, inside.replace("\x00", "\\u0000"), depth + 1))
+                where = _path(names[1:]) or whole
+                yield FieldFault(where, "must not have a name with the character U+0000")
+            if isinstance(member, str):
+                if "\x00" in member:
+                    where = _path([*names, name][1:]) or whole
+                    yield FieldFault(where, "must not contain the character U+0000")
+            elif isinstance(member, dict | list):
+                if len(levels) > MAX_DEPTH:
+                    where = _path([*names, name][1:])
+                    yield FieldFault(where, f"must not be nested more than {MAX_DEPTH} levels deep")
+                    return
+                names.append(name)
+                inside = member.items() if isinstance(member, dict) else enumerate(member)
+                levels.append(iter(inside))
+                break
+        else:
+            levels.pop()
+            del names[-1:]
+
+
+def _path(names: Sequence[object]) -> str:
+    """The names of members with dots between, cut where it is long."""
+    text = ".".join(str(name)[: _PATH_CHARS + 1] for name in names[: _PATH_CHARS + 1])
+    text = text.replace("\x00", "\\u0000")
+    return text if len(text) <= _PATH_CHARS else text[: _PATH_CHARS - 1] + "…"

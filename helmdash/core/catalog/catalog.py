@@ -31,6 +31,11 @@ LIST_OF_KIND: Final[Mapping[EntryKind, str]] = {
 }
 
 
+# Of one catalog are told; whoever has more mends these first.
+_MOST_FAULTS: Final = 50
+_SHOWN_CHARS: Final = 100
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldError:
     """One thing wrong with a catalog: where (a dotted path) and what to do about it."""
@@ -105,7 +110,7 @@ def parse_catalog(value: object) -> Catalog:
 
     Names and ids compare exactly as given, across both kinds, since a plan calls either by
     one string. Two pipelines may share a display name, never an id. Raises CatalogError with
-    every fault found, each with its path ("catalog.packs.3.name").
+    the first faults found, each with its path ("catalog.packs.3.name").
     """
     if not isinstance(value, Mapping):
         raise CatalogError((_error("catalog", 'must be an object with "packs" and "pipelines"'),))
@@ -113,7 +118,7 @@ def parse_catalog(value: object) -> Catalog:
     faults: list[FieldError] = []
     entries = tuple(_read_entries(value, faults))
     if faults:
-        raise CatalogError(tuple(faults))
+        raise CatalogError(tuple(faults[:_MOST_FAULTS]))
     return Catalog(entries=entries, raw=value)
 
 
@@ -130,6 +135,8 @@ def _read_entries(value: Mapping[str, object], faults: list[FieldError]) -> Iter
             entry = _read_entry(kind, item, f"catalog.{member}.{position}", faults)
             if entry is not None and _is_new(entry, f"{member}.{position}", seen, faults):
                 yield entry
+            if len(faults) >= _MOST_FAULTS:
+                return
 
 
 def _read_entry(
@@ -153,11 +160,12 @@ def _is_new(
     if first == place:
         return True
     member = "name" if entry.kind is EntryKind.PACK else "id"
+    shown = json.dumps(entry.id[:_SHOWN_CHARS], ensure_ascii=False)
     faults.append(
         _error(
             f"catalog.{place}.{member}",
-            f"{json.dumps(entry.id, ensure_ascii=False)} is already used by {first}; "
-            "names and ids must be unique over the whole catalog",
+            f"{shown} is already used by {first}; names and ids must be unique over the "
+            "whole catalog",
         )
     )
     return False
