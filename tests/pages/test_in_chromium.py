@@ -61,6 +61,14 @@ document.addEventListener("htmx:beforeSend", () => document.body.dispatchEvent(
     {bubbles: true, detail: {requestConfig: {elt: document.querySelector("#reds")}}}
 )), {once: true})
 """
+_COVERED = """
+[...document.querySelectorAll(".code")].filter((each) => {
+  const [text, button] = ["pre", "button"].map(
+    (name) => each.querySelector(name).getBoundingClientRect());
+  return button.bottom > text.top && button.right > text.left
+    && button.top < text.bottom && button.left < text.right;
+}).map((each) => each.querySelector("pre").id)
+"""
 
 
 # By server: the cookies of a person who is signed in; and who holds the demo data. A
@@ -154,6 +162,8 @@ def look_at(page: BrowserPage, url: str) -> list[str]:
     page.set_viewport_size({"width": 320, "height": 700})
     if page.evaluate(wider):
         found.append("scrolls sideways at 320 px")
+    if hidden := page.evaluate(_COVERED):
+        found.append(f"buttons lie above what they copy: {hidden}")
     return found + page.problems()
 
 
