@@ -81,6 +81,7 @@ MIDDLEWARE = [
     # It changes what a page says, and those around it count its bytes.
     "helmdash.pages.visibility.VisibilityMiddleware",
     "helmdash.pages.middleware.MethodMiddleware",
+    "helmdash.pages.middleware.RefusedFormMiddleware",
     # Innermost: who asks is known, and what fails at the replica is done again.
     "helmdash.doors.replica.ReplicaMiddleware",
 ]

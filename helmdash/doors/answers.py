@@ -14,10 +14,12 @@ from helmdash.doors.problems import CONTENT_TYPE, KINDS, Problem, body_of
 Header = tuple[bytes, bytes]
 
 # Our own style sheets and pictures, and nothing else.
-_PAGE_CSP = b"default-src 'none'; style-src 'self'; img-src 'self' data:; frame-ancestors 'none'"
+PAGE_CSP = b"default-src 'none'; style-src 'self'; img-src 'self' data:; frame-ancestors 'none'"
 _TITLES = {
     408: "That took too long",
     413: "That is too much at once",
+    414: "The address is too long",
+    415: "This form cannot be read",
     429: "Too many requests",
     503: "Not just now",
 }
@@ -33,18 +35,22 @@ async def send_problem(send: Send, problem: Problem) -> None:
 
 async def send_page(send: Send, fault: Fault) -> None:
     """A plain page that says what stopped the request."""
-    page = page_of(fault)
-    headers = [(b"content-security-policy", _PAGE_CSP)]
+    page = page_about(fault.status, str(fault))
+    headers = [(b"content-security-policy", PAGE_CSP)]
     if fault.retry_after_s is not None:
         headers.append((b"retry-after", str(fault.retry_after_s).encode()))
     await send_whole(send, fault.status, page.encode(), b"text/html; charset=utf-8", headers)
 
 
-def page_of(fault: Fault) -> str:
+def page_about(status: int, sentence: str) -> str:
     """The plain page, as HTML."""
-    title = _TITLES.get(fault.status, "This cannot be read")
-    context = {"status": fault.status, "title": title, "sentence": str(fault)}
+    context = {"status": status, "title": title_of(status), "sentence": sentence}
     return render_to_string("refused.html", context)
+
+
+def title_of(status: int) -> str:
+    """What such a page says above its sentence."""
+    return _TITLES.get(status, "This cannot be read")
 
 
 async def send_response(send: Send, response: HttpResponse) -> None:

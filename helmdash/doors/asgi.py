@@ -19,6 +19,8 @@ KNOWN_KEY = "helmdash.known"
 ENDLESS_KEY = "helmdash.endless"
 # Likewise, its Connection: there where helmdash.doors.http.protocol serves the request.
 CONNECTION_KEY = "helmdash.connection"
+# What was wrong with a form that was not read, in its request's scope: a doors.faults.Fault.
+FAULT_KEY = "helmdash.fault"
 
 
 class Connection(Protocol):

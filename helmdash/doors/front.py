@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse
 
 from helmdash.doors.answers import send_page, send_problem, send_response
 from helmdash.doors.asgi import (
+    FAULT_KEY,
     App,
     Disconnected,
     Receive,
@@ -28,7 +29,7 @@ from helmdash.doors.asgi import (
 )
 from helmdash.doors.body import ANONYMOUS, Bodies, has_body, without_body
 from helmdash.doors.directory import Directory
-from helmdash.doors.faults import Fault, NoKey
+from helmdash.doors.faults import BodyPacked, BodyTooLarge, BodyTooSlow, Fault, NoKey
 from helmdash.doors.heavy import is_handed_on
 from helmdash.doors.keys import admit, owner_of, presented_keys
 from helmdash.doors.named_catalogs import CATALOG_PAGE, NamedCatalogs
@@ -36,6 +37,7 @@ from helmdash.doors.problems import problem_of_fault
 from helmdash.doors.proxies import address_of
 from helmdash.doors.sessions import Sessions
 from helmdash.doors.sign_in import SignInBrake
+from helmdash.doors.wanted import Wanted, wanted_of
 
 API_PREFIX = "/api/v1/"
 # The only bodies that are read from people nobody knows.
@@ -49,6 +51,8 @@ _READS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 KEY_CONTEXT_KEY = "helmdash.key_context"
 # The body of a request, in its scope, where it was read.
 BODY_KEY = "helmdash.body"
+# What is told within the frame of the pages, which Django draws, to somebody who is signed in.
+_OF_A_FORM = (BodyPacked, BodyTooLarge, BodyTooSlow)
 
 # Gives the answer for somebody who has to sign in first.
 TurnAway = Callable[[HttpRequest], HttpResponse | None]
@@ -79,7 +83,7 @@ class Front:
         except Disconnected:
             return
         except Fault as fault:
-            if is_api:
+            if is_api or wanted_of(headers_of(scope).get(b"accept", b"")) is Wanted.JSON:
                 await send_problem(send, problem_of_fault(fault))
             else:
                 await send_page(send, fault)
@@ -121,7 +125,10 @@ class Front:
             await self._with_body(scope, receive, send, ANONYMOUS)
         elif user := await self.sessions.find_user(headers):
             note_known(scope)
-            await self._with_body(scope, receive, send, f"user {user}")
+            try:
+                await self._with_body(scope, receive, send, f"user {user}")
+            except _OF_A_FORM as fault:
+                await self.app({**scope, FAULT_KEY: fault}, without_body(receive), send)
         elif response := self._turned_away(scope):
             await send_response(send, response)
         else:

@@ -21,6 +21,11 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from helmdash.core.access.origin import Origin, Way, coming_by, origin
 from helmdash.core.access.permissions import Forbidden
+from helmdash.doors.answers import title_of
+from helmdash.doors.asgi import FAULT_KEY
+from helmdash.doors.faults import Fault
+from helmdash.doors.problems import CONTENT_TYPE, body_of, problem_of_fault
+from helmdash.doors.wanted import Wanted, wanted_of
 from helmdash.operations.access.sessions import note_seen
 from helmdash.pages import scope
 from helmdash.pages.parts.words import field_name
@@ -120,6 +125,23 @@ class MethodMiddleware:
         return page
 
 
+class RefusedFormMiddleware:
+    """Inside those that finish a page: a form that was not read, as it was too large or came too
+    slowly, is told so within the frame. The door has left the reason in the request's scope."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        fault: Fault | None = getattr(request, "scope", {}).get(FAULT_KEY)
+        if fault is None:
+            return self._get_response(request)
+        page = _refused(request, fault)
+        # The rest of what is sent is nobody's request.
+        page["Connection"] = "close"
+        return page
+
+
 class SessionsMiddleware:
     """Behind the answer: notes down when and where a session was used."""
 
@@ -156,6 +178,19 @@ def lead_to_sign_in(request: HttpRequest) -> HttpResponse | None:
         response["HX-Redirect"] = _sign_in(_page_of(request))
         return response
     return HttpResponseRedirect(_sign_in(request.get_full_path()))
+
+
+def _refused(request: HttpRequest, fault: Fault) -> HttpResponse:
+    """What is said of a form that was not read: to a script, above the form, which stays."""
+    told = {"status": fault.status, "title": title_of(fault.status), "said": str(fault)}
+    if request.headers.get("HX-Request") == "true":
+        page = render(request, "pages/_refused.html", told, status=fault.status)
+        page["HX-Retarget"], page["HX-Reswap"] = "#main", "afterbegin show:top"
+        return page
+    if wanted_of(request.headers.get("Accept", "").encode()) is Wanted.JSON:
+        body = body_of(problem_of_fault(fault))
+        return HttpResponse(body, status=fault.status, content_type=CONTENT_TYPE)
+    return show_fault(request, "pages/refused.html", told, status=fault.status)
 
 
 def _is_open(path: str) -> bool:

@@ -162,6 +162,27 @@ def test_what_is_no_request_is_refused_in_one_line_and_closed(
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.parametrize(
+    ("accept", "kind", "said"),
+    [
+        (b"text/html,application/xhtml+xml,*/*;q=0.8", b"text/html", b"</h1>"),
+        (b"application/json, text/plain", b"application/problem+json", b'"detail":'),
+        (b"*/*", b"text/plain", b""),
+    ],
+)
+def test_a_refusal_is_told_as_its_client_reads(
+    door: Served, accept: bytes, kind: bytes, said: bytes
+) -> None:
+    head = b" HTTP/1.1\r\n" + PLAIN + b"Accept: " + accept + b"\r\n\r\n"
+
+    answer = ask(door, b"GET /calls/?q=" + b"a" * 20_000 + head)
+
+    assert status(answer) == 414
+    assert b"content-type: " + kind in answer.lower()
+    assert said in answer
+    assert b"The address is too long." in answer
+
+
 def test_who_says_no_more_behind_it_is_answered_too(door: Served) -> None:
     with connected(door) as client:
         send(client, b"hello\r\n\r\n")
@@ -286,6 +307,24 @@ def test_a_body_over_its_size_or_time_is_told_in_the_face_s_own_shape(
         assert status(answer) == expected
         assert b"content-type: " + kind in answer.lower()
         assert b"connection: close" in answer.lower()
+
+
+def test_a_form_that_is_too_large_is_told_so_within_the_frame(door: Served) -> None:
+    with httpx.Client(base_url=door.base_url) as person:
+        person.get("/login/")
+        name = {"username": "admin", "password": door.admin_password}
+        token = {"X-CSRFToken": person.cookies["csrftoken"]}
+        person.post("/login/", data=name, headers=token)
+        page, part, program = (
+            person.post("/try/fit/", content=b"x" * 70_000, headers=headers)
+            for headers in ({}, {"HX-Request": "true"}, {"Accept": "application/json"})
+        )
+
+    assert [each.status_code for each in (page, part, program)] == [413, 413, 413]
+    assert "HELMDASH_MAX_BODY_BYTES" in page.text
+    assert 'aria-label="Main"' in page.text
+    assert (part.headers["HX-Retarget"], part.text.startswith("<p")) == ("#main", True)
+    assert program.json()["code"] == "body_too_large"
 
 
 def test_the_sign_in_form_is_read_and_little_of_it(door: Served) -> None:

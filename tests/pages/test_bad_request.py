@@ -20,8 +20,11 @@ def test_a_page_of_an_unknown_host_names_the_setting(db: None, path: str) -> Non
     assert "helm.example.org" in response.content.decode()
 
 
-def test_so_does_the_api_in_its_own_shape(db: None) -> None:
-    response = Client(headers={"host": "helm.example.org"}).get("/api/v1/calls")
+@pytest.mark.parametrize(
+    ("path", "accept"), [("/api/v1/calls", "*/*"), ("/calls/", "application/json")]
+)
+def test_so_does_an_answer_to_a_program_in_its_own_shape(db: None, path: str, accept: str) -> None:
+    response = Client(headers={"host": "helm.example.org", "accept": accept}).get(path)
 
     assert (response.status_code, response["Content-Type"]) == (400, "application/problem+json")
     assert SETTING in response.json()["detail"]

@@ -194,12 +194,12 @@ class BoundedProtocol(HttpToolsProtocol):
             self._feed_in_pieces(data)
         except (HeadRefused, httptools.HttpParserError) as error:
             inner = isinstance(error, httptools.HttpParserCallbackError)
-            self._refuse(*refusal_of(error.__context__ if inner else error))
+            self._refuse(*refusal_of(error.__context__ if inner else error), came=data)
             return
         if self._is_over():
             return
         if self._is_too_much():
-            self._refuse(431, "The headers are too large.")
+            self._refuse(431, "The headers are too large.", came=data)
         elif self._framing_bytes and not self._has_headers and self._timer is None:
             self._wait_for_headers()
 
@@ -468,14 +468,15 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._framing_bytes > most and not self.transport.is_closing():
             self.transport.close()
 
-    def _refuse(self, status: int, sentence: str) -> None:
-        """Answer with one line and close; only close where an answer is under way."""
+    def _refuse(self, status: int, sentence: str, *, came: bytes = b"") -> None:
+        """Answer in short and close; only close where an answer is under way."""
         if self._is_over():
             return
         if self._is_answering() and not self._give_up_unanswered():
             self._end_after_answers()
             return
-        self.transport.write(refusal_bytes(status, sentence, self.server_state.default_headers))
+        headers = self.server_state.default_headers
+        self.transport.write(refusal_bytes(status, sentence, headers, came=came))
         self._linger()
 
     def _give_up_unanswered(self) -> bool:

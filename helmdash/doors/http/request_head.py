@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from helmdash.doors.answers import PAGE_CSP, page_about
+from helmdash.doors.bodies.jsontext import dump_json
+from helmdash.doors.problems import CONTENT_TYPE
+from helmdash.doors.wanted import Wanted, wanted_of
 
 # Headers that say where the body ends, and whom it is for.
 TELLING_HEADERS = frozenset(
     {b"content-length", b"transfer-encoding", b"host", b"upgrade", b"expect"}
 )
+# Of what came with a refused head, so much is searched for what its client reads: one read.
+_SEARCHED_BYTES = 64 * 1024
+_ACCEPT = re.compile(rb"\naccept:([^\r\n]*)", re.IGNORECASE)
 _TWO_WAYS = "The end of the body is told in two ways."
 # What goes with a refusal.
 _MORE: dict[int, tuple[tuple[bytes, bytes], ...]] = {
@@ -40,20 +50,42 @@ def refusal_of(error: BaseException | None) -> tuple[int, str]:
 
 
 def refusal_bytes(
-    status: int, sentence: str, default_headers: Iterable[tuple[bytes, bytes]]
+    status: int,
+    sentence: str,
+    default_headers: Iterable[tuple[bytes, bytes]],
+    *,
+    came: bytes = b"",
 ) -> bytes:
-    """The answer of one line, after which the connection is closed."""
-    body = f"{sentence}\n".encode()
+    """The whole answer, after which the connection is closed: one line of text; a page or a problem
+    for who says so in what `came` with the refusal."""
+    found = _ACCEPT.search(came, 0, _SEARCHED_BYTES)
+    headers, body = _told(status, sentence, wanted_of(found[1] if found else b""))
     lines = [
         STATUS_LINE[status],
         *(b"%s: %s\r\n" % header for header in default_headers),
-        b"content-type: text/plain; charset=utf-8\r\n",
+        headers,
         b"content-length: %d\r\n" % len(body),
         *(b"%s: %s\r\n" % header for header in _MORE.get(status, ())),
         b"connection: close\r\n\r\n",
         body,
     ]
     return b"".join(lines)
+
+
+# The sentences are a closed set, and a page takes a millisecond to draw.
+@lru_cache(maxsize=64)
+def _told(status: int, sentence: str, wanted: Wanted) -> tuple[bytes, bytes]:
+    """The headers of what is said, and its body."""
+    match wanted:
+        case Wanted.PAGE:
+            headers = b"content-type: text/html; charset=utf-8\r\n"
+            headers += b"content-security-policy: %s\r\n" % PAGE_CSP
+            return headers, page_about(status, sentence).encode()
+        case Wanted.JSON:
+            told = {"title": "The request cannot be read", "status": status, "detail": sentence}
+            return b"content-type: %s\r\n" % CONTENT_TYPE.encode(), dump_json(told)
+        case Wanted.ANYTHING:
+            return b"content-type: text/plain; charset=utf-8\r\n", f"{sentence}\n".encode()
 
 
 def announces_body(telling: Iterable[tuple[bytes, bytes]], version: str) -> bool:

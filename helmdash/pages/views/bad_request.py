@@ -9,7 +9,8 @@ from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
-from helmdash.doors.problems import Code, Problem, body_of
+from helmdash.doors.problems import CONTENT_TYPE, Code, Problem, body_of
+from helmdash.doors.wanted import Wanted, wanted_of
 
 _HOST_CHARS = 200
 _UNREADABLE = "This request cannot be read."
@@ -18,10 +19,10 @@ _UNREADABLE = "This request cannot be read."
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """400: a page, or a problem for programs. Names the setting where the host is not known."""
     said = _sentence(request) if isinstance(exception, DisallowedHost) else ""
-    if request.path.startswith("/api/"):
+    wanted = wanted_of(request.headers.get("Accept", "").encode())
+    if request.path.startswith("/api/") or wanted is Wanted.JSON:
         problem = Problem(code=Code.MALFORMED, detail=said or _UNREADABLE)
-        kind = "application/problem+json"
-        return HttpResponse(body_of(problem), status=400, content_type=kind)
+        return HttpResponse(body_of(problem), status=400, content_type=CONTENT_TYPE)
     return HttpResponse(
         render_to_string("400.html", {"said": said, "request": request}), status=400
     )

@@ -8,7 +8,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.views.defaults import server_error
 
-from helmdash.doors.answers import page_of
+from helmdash.doors.answers import page_about
 from helmdash.doors.faults import DatabaseUnavailable
 from helmdash.pages.render import show_fault
 
@@ -33,7 +33,7 @@ def failed(request: HttpRequest) -> HttpResponse:
     if not isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
         return server_error(request)
     fault = DatabaseUnavailable()
-    response = HttpResponse(page_of(fault), status=fault.status)
+    response = HttpResponse(page_about(fault.status, str(fault)), status=fault.status)
     response["Retry-After"] = str(fault.retry_after_s)
     response["Cache-Control"] = "no-store"
     return response
