@@ -1,4 +1,5 @@
-"""What happened besides calls, for the axes of time: edits of budgets, and clears."""
+"""What happened besides calls, for the axes of time: edits of budgets, clears, and what clients
+told of turns without a request."""
 
 from __future__ import annotations
 
@@ -9,11 +10,16 @@ from typing import Final
 
 from django.db.models import Q
 
+from helmdash.core.agents.claude_hooks import ClientEventKind
 from helmdash.core.budgets.budgets import EffectiveBudget
-from helmdash.records.models import Budget, Round
+from helmdash.records.models import Budget, ClientEvent, Round
 
 # More would hide the bars that they stand above; the newest say most.
 MOST_MARKS: Final = 40
+_TOLD: Final = {
+    ClientEventKind.REFUSAL.value: "its client refused to go on, without a request",
+    ClientEventKind.FAILURE.value: "its client ended a turn, as a request failed",
+}
 _EDITS: Final = {"+": "added", "~": "edited", "-": "deleted"}
 
 
@@ -22,6 +28,7 @@ class MarkKind(StrEnum):
 
     BUDGET = "budget"
     CLEAR = "clear"
+    CLIENT = "client"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +55,29 @@ def edits_of(
     oldest first. One query."""
     rows = Q(key=budget.key) | Q(id=budget.budget_id)
     return tuple(reversed(_edits(project_id, since, until, rows)))
+
+
+def told_by_client(
+    *, project_id: int, conversation: str, since: datetime, until: datetime
+) -> tuple[Mark, ...]:
+    """What the client of a conversation told of turns that sent no request, or failed: the newest
+    from `since` to before `until`, oldest first. One query."""
+    rows = (
+        ClientEvent.objects.filter(
+            project_id=project_id,
+            conversation__project_id=project_id,
+            conversation__name=conversation,
+            kind__in=_TOLD,
+            at__gte=since,
+            at__lt=until,
+        )
+        .order_by("-at", "-id")
+        .values_list("at", "kind", "detail")[:MOST_MARKS]
+    )
+    return tuple(
+        Mark(at=at, kind=MarkKind.CLIENT, text=": ".join(filter(None, (_TOLD[kind], detail))))
+        for at, kind, detail in reversed(rows)
+    )
 
 
 def _edits(project_id: int, since: datetime, until: datetime, rows: Q | None = None) -> list[Mark]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from django.test import Client
+from django.utils import timezone
 
+from helmdash.core.agents.claude_hooks import ClientEvent, ClientEventKind
+from helmdash.operations.recording.client_events import note_event
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import FailureMark, TriageWord
 from tests.factories import make_capture, record
@@ -109,6 +112,27 @@ def test_a_conversation_that_fails_is_not_shown_as_healthy_first(
     for page in ("/", "/conversations/"):
         rows = owner.get(page).content.decode().split("<td><span class=", 1)[1]
         assert rows.index("</svg>Failing</span>") < rows.index("prompt healthy")
+
+
+def test_a_refusal_of_the_client_is_trouble_wherever_its_conversation_is_shown(
+    owner: Client, project: ProjectInfo
+) -> None:
+    record(make_capture(), project=project)
+    event = ClientEvent(
+        kind=ClientEventKind.REFUSAL, conversation="talk", key="", detail="Prompt is too long"
+    )
+    note_event(project=project, event=event, now=timezone.now())
+
+    pages = [
+        owner.get(path).content.decode()
+        for path in ("/", "/conversations/", "/conversations/talk/")
+    ]
+    for html in pages:
+        assert "</svg>Failing</span>" in html
+        assert "its client refused to go on, without a request: Prompt is too long" in html
+    happened = pages[-1].split("What happened", 1)[1].split("</table>", 1)[0]
+    assert "after 1</td>" in happened
+    assert "its client refused to go on" in happened
 
 
 def test_the_failed_calls_of_the_range_are_counted_first_of_all(

@@ -71,8 +71,8 @@ def unexplained_falls(points: Sequence[CurvePoint]) -> tuple[Fall, ...]:
 def events(
     points: Sequence[CurvePoint], rounds: Sequence[RoundView], edits: Iterable[Mark] = ()
 ) -> tuple[CurveEvent, ...]:
-    """Failures, fresh starts, Trims and unexplained falls among the points, and edits of the
-    budget, newest first."""
+    """Failures, fresh starts, Trims and unexplained falls among the points, and what was between
+    them (`edits` of the budget, and what the client told), newest first."""
     openers = {each.first_generation: each for each in rounds if each.opened_by}
     falls = {each.generation: each for each in unexplained_falls(points)}
     found = [

@@ -164,7 +164,9 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
         "untold": care.untold(found.care, found.conversation.health.level),
         "gone": dropped_context.dropped_context(project_id=project.id, conversation=name),
         "table": found.curve[-_TABLE_ROWS:],
-        "events": curve_events.events(found.curve, found.rounds, edits)[:_EVENTS_SHOWN],
+        "events": curve_events.events(
+            found.curve, found.rounds, (*edits, *_told(found, project.id, request.now))
+        )[:_EVENTS_SHOWN],
         "falls": curve_events.unexplained_falls(found.curve)[::-1][:_EVENTS_SHOWN],
         **_neighbours(found, up_to),
         **_composition(found.curve),
@@ -221,13 +223,28 @@ def _ahead(found: ConversationDetail) -> Projection | None:
 def _edits(
     found: ConversationDetail, project_id: int, budget: EffectiveBudget, now: datetime
 ) -> tuple[marks.Mark, ...]:
-    """Edits of the budget while the calls were made that the curve shows, up to now where these are
-    the newest."""
+    """Edits of the budget while the calls were made that the curve shows."""
     if not found.curve:
         return ()
+    since, until = _span(found, now)
+    return marks.edits_of(project_id=project_id, budget=budget, since=since, until=until)
+
+
+def _told(found: ConversationDetail, project_id: int, now: datetime) -> tuple[marks.Mark, ...]:
+    """What its client told meanwhile."""
+    if not found.curve:
+        return ()
+    since, until = _span(found, now)
+    return marks.told_by_client(
+        project_id=project_id, conversation=found.conversation.id, since=since, until=until
+    )
+
+
+def _span(found: ConversationDetail, now: datetime) -> tuple[datetime, datetime]:
+    """While the calls were made that the curve shows, up to now where these are the newest."""
     first, last = found.curve[0], found.curve[-1]
-    until = now if last.generation >= found.conversation.generation else last.at
-    return marks.edits_of(project_id=project_id, budget=budget, since=first.at, until=until)
+    is_newest = last.generation >= found.conversation.generation
+    return first.at, now if is_newest else last.at
 
 
 def _generation(text: str) -> int | None:
