@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
 
 import orjson
 import pytest
 
-from helmdash.core.rollups.figures import Counts, add
+from helmdash.core.rollups.figures import Counts, Marginal, add
 from helmdash.core.rollups.periods import Width
-from helmdash.records import kept_sums
+from helmdash.operations.rollups.folding import fold_all
+from helmdash.queries.rollups import figures
+from helmdash.records import kept_sums, rollup_rows
 from helmdash.records.kept_sums import Piece, Row, summed
+from tests.factories import NOW, make_capture
+from tests.recording.support import make_ruled_project, record
 
 MONTH = Width.MONTH.value
 
@@ -107,3 +113,34 @@ def test_no_more_are_kept_than_that(loaded: list[int], monkeypatch: pytest.Monke
     _summed(ROWS, loaded, place="b")
 
     assert loaded == [11, 12]
+
+
+@pytest.mark.usefixtures("db")
+def test_days_and_hours_of_a_range_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_ruled_project()
+    times = [NOW - timedelta(hours=5 * number) for number in range(150)]
+    record(project, *(make_capture(id=f"{at}", conversation=None, started_at=at) for at in times))
+    fold_all()
+    read: list[str] = []
+    load: Any = rollup_rows._load
+
+    def note(text: str, others: Any) -> Counts:
+        read.append(text)
+        counts: Counts = load(text, others)
+        return counts
+
+    monkeypatch.setattr(rollup_rows, "_load", note)
+
+    def calls() -> int:
+        found = figures(
+            project_id=project.id,
+            marginal=Marginal.MODEL,
+            since=NOW - timedelta(days=30),
+            until=None,
+            is_summed=True,
+        )
+        return found.calls if found else 0
+
+    assert (calls(), len(read) > 20) == (145, True)
+    read.clear()
+    assert (calls(), read) == (145, [])
