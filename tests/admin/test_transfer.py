@@ -187,6 +187,15 @@ def test_a_wrong_row_is_named_with_its_field_and_nothing_can_be_confirmed(
         ("project,key\n,acme/x,1,2,3\n", CSV, "The file cannot be read in this format"),
         # deeper than anybody means
         ("[" * 100_000, JSON, "The file cannot be read in this format"),
+        # as many columns as rows: a table of both would have a million cells
+        pytest.param(
+            json.dumps([{f"c{n}": 1} for n in range(1000)]),
+            JSON,
+            "more than 100 members",
+            id="wide",
+        ),
+        # more columns than a sentence should name
+        ("c0,c1,c2,c3,c4,c5,c6\n1,1,1,1,1,1,1\n", CSV, "Unknown column: c0, c1, c2, c3, c4, …."),
         # no rows
         ("", CSV, "empty"),
     ],

@@ -36,6 +36,9 @@ from helmdash.records.rights import person_of
 _SALT = "helmdash.import"
 # Long enough to read a preview, short enough that the rows are still as the preview saw them.
 _PREVIEW_SECONDS = 3600
+# Our widest table has a third of them.
+_MOST_COLUMNS = 100
+_SHOWN_COLUMNS, _SHOWN_CHARS = 5, 64
 _CHANGE_REASON_CHARS = 100  # the column of django-simple-history
 _YES = frozenset({"true", "yes", "1"})
 _NO = frozenset({"false", "no", "0"})
@@ -147,6 +150,9 @@ class StrictJSON(base_formats.JSON):  # type: ignore[misc]
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise ValueError("it must be a list of objects, as an export is")
         headers = list(dict.fromkeys(name for row in rows for name in row))
+        if len(headers) > _MOST_COLUMNS:
+            # Each row gets a cell for every one of them.
+            raise ValueError(f"its rows have more than {_MOST_COLUMNS} members of different names")
         filled = [[row.get(name, _ABSENT) for name in headers] for row in rows]
         return Dataset(*filled, headers=headers)
 
@@ -206,9 +212,10 @@ class StrictResource(resources.ModelResource):  # type: ignore[misc]
         known = {field.column_name for field in self.get_import_fields()}
         unknown = [name for name in dataset.headers or () if name not in known]
         if unknown:
+            shown = [str(name)[:_SHOWN_CHARS] for name in unknown[:_SHOWN_COLUMNS]]
+            shown += ["…"] if len(unknown) > _SHOWN_COLUMNS else []
             raise FieldError(
-                f"Unknown column: {', '.join(map(str, unknown))}. "
-                f"Known are: {', '.join(sorted(known))}."
+                f"Unknown column: {', '.join(shown)}. Known are: {', '.join(sorted(known))}."
             )
 
     def before_import_row(self, row: Any, **kwargs: Any) -> None:
