@@ -18,6 +18,7 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone
 
+from helmdash.cli.writer.__main__ import beat_until_asked_to_end
 from helmdash.core.truncation.calibration import Band
 from helmdash.core.truncation.sizes import Sizes
 from helmdash.operations.recorder import Recorder, RecorderState, group_commit, wire
@@ -41,18 +42,23 @@ Make = Callable[..., Recorder]
 
 
 @pytest.fixture
-def listening(tmp_path: Path) -> Iterator[Path]:
-    """Where a writer listens, in a thread of this process."""
-    path = tmp_path / "writer"
+def server(tmp_path: Path) -> Iterator[WriterServer]:
+    """A writer, in a thread of this process."""
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
+        listener.bind(str(tmp_path / "writer"))
         listener.listen(8)
-        server = WriterServer(listener, clock=timezone.now)
-        thread = threading.Thread(target=server.serve, daemon=True)
+        found = WriterServer(listener, clock=timezone.now)
+        thread = threading.Thread(target=found.serve, daemon=True)
         thread.start()
-        yield path
-        server.stop(2.0)
+        yield found
+        found.stop(2.0)
         thread.join(2.0)
+
+
+@pytest.fixture
+def listening(tmp_path: Path, server: WriterServer) -> Path:
+    """Where it listens."""
+    return tmp_path / "writer"
 
 
 @pytest.fixture
@@ -237,6 +243,50 @@ def test_an_unavailable_database_is_told_as_such(
     assert linked.settle()
     assert linked.has_writer_process
     assert (counts(linked).stored, counts(linked).duplicate) == (1, 0)
+
+
+def test_a_thread_that_has_no_answer_from_the_database_is_told_by_its_silence(
+    linked: Recorder, project: ProjectInfo, server: WriterServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+
+    def record(**given: object) -> object:
+        goes_on.wait(5)
+        return record_calls(**given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(group_commit, "record_calls", record)
+    assert server.silent_seconds() == 0
+    submit(linked, project, 1)
+    end = time.monotonic() + 5
+    while server.silent_seconds() < 0.1 and time.monotonic() < end:
+        time.sleep(0.005)
+    assert server.silent_seconds() >= 0.1
+    goes_on.set()
+
+    assert linked.settle()
+    while server.silent_seconds() and time.monotonic() < end:
+        time.sleep(0.005)
+    assert server.silent_seconds() == 0
+
+
+def test_a_process_with_a_thread_that_is_stuck_shows_no_sign_of_life() -> None:
+    """Whoever keeps it ends what shows none."""
+    asked, ask = os.pipe()
+    hear, told = os.pipe()
+    os.set_blocking(hear, False)
+    answers = iter([True, True, False, False, False])
+
+    def is_well() -> bool:
+        found = next(answers, None)
+        if found is None:
+            os.close(ask)
+        return bool(found)
+
+    beat_until_asked_to_end(asked, told, is_well=is_well, seconds=0.001)
+
+    assert os.read(hear, 100) == b".."
+    for each in (asked, hear, told):
+        os.close(each)
 
 
 def test_who_is_of_another_release_is_not_asked(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable
 
 # What it is storing when it is asked to end.
 _DRAIN_SECONDS = 8.0
@@ -22,6 +23,9 @@ _DRAIN_SECONDS = 8.0
 _GARBAGE_AFTER = 50_000
 # A sign of life goes to the keeper so often: several in the time that it waits for one.
 _BEAT_SECONDS = 1.0
+# A thread that has had no answer from the database for so long is stuck, and with it a server: a
+# lock is given up after ten seconds, a PostgreSQL that vanished without a word after twenty.
+_STUCK_SECONDS = 30.0
 
 
 def main() -> None:
@@ -50,19 +54,29 @@ def main() -> None:
     threading.Thread(target=server.serve, name="accept", daemon=True).start()
     rollups = folding.writers_thread()
     rollups.start()
-    _beat_until_asked_to_end()
+    beat_until_asked_to_end(
+        sys.stdin.fileno(),
+        sys.stdout.fileno(),
+        is_well=lambda: server.silent_seconds() < _STUCK_SECONDS,
+    )
     rollups.stop(0.0)  # between two steps; its lease is given back while the last calls are stored
     server.stop(_DRAIN_SECONDS)
 
 
-def _beat_until_asked_to_end() -> None:
-    """Show signs of life on standard output until standard input closes."""
-    asked = sys.stdin.fileno()
+def beat_until_asked_to_end(
+    asked: int, told: int, *, is_well: Callable[[], bool], seconds: float = _BEAT_SECONDS
+) -> None:
+    """Show signs of life on one pipe, `told`, until the other one closes.
+
+    is_well: where it says no, none is shown. The keeper then ends this process by force, and the
+    servers' own threads store what it was handed.
+    """
     while True:
-        # A keeper that is gone has closed standard input as well.
-        with contextlib.suppress(OSError):
-            os.write(sys.stdout.fileno(), b".")
-        if select.select([asked], [], [], _BEAT_SECONDS)[0] and not os.read(asked, 1024):
+        if is_well():
+            # A keeper that is gone has closed the other pipe as well.
+            with contextlib.suppress(OSError):
+                os.write(told, b".")
+        if select.select([asked], [], [], seconds)[0] and not os.read(asked, 1024):
             return
 
 

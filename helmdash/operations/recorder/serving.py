@@ -10,6 +10,7 @@ import contextlib
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
@@ -44,7 +45,15 @@ class WriterServer:
         self._listener = listener
         self._clock = clock
         self._threads: dict[threading.Thread, socket.socket] = {}
+        # Who is at work on a group, and when it was last heard of.
+        self._heard: dict[threading.Thread, float] = {}
         self._lock = threading.Lock()
+
+    def silent_seconds(self) -> float:
+        """For how long the group that waits longest has had no answer; 0 where none is at work."""
+        with self._lock:
+            heard = [*self._heard.values()]
+        return max(time.monotonic() - min(heard), 0.0) if heard else 0.0
 
     def serve(self) -> None:
         """Accept until the socket is closed."""
@@ -78,16 +87,27 @@ class WriterServer:
                 asker = _Asker(accepted, clock=self._clock)
                 while True:
                     _, data = wire.read_frame(stream)
-                    asker.answer(wire.read_group(data))
+                    self._hear()
+                    asker.answer(wire.read_group(data), goes_on=self._hear)
+                    self._rest()
         except OSError:
             pass  # the server process has ended, or this one is to
         except Exception:
             logger.exception("the writer process failed on what it was told")
         finally:
+            self._rest()
             with self._lock:
                 self._threads.pop(threading.current_thread(), None)
             with contextlib.suppress(Exception):
                 connection.close()
+
+    def _hear(self) -> None:
+        with self._lock:
+            self._heard[threading.current_thread()] = time.monotonic()
+
+    def _rest(self) -> None:
+        with self._lock:
+            self._heard.pop(threading.current_thread(), None)
 
 
 class _Asker:
@@ -99,9 +119,10 @@ class _Asker:
         self._watch = FileWatch()
         self._bands_told = 0
 
-    def answer(self, group: Group) -> None:
-        """Store a group and say what became of it. Raises OSError when nobody is there to hear."""
-        told = _Telling(group, self._tell)
+    def answer(self, group: Group, *, goes_on: Callable[[], None]) -> None:
+        """Store a group and say what became of it. goes_on: is called whenever some of it is done.
+        Raises OSError when nobody is there to hear."""
+        told = _Telling(group, self._tell, goes_on)
         try:
             self._store(group, told)
         except OSError:
@@ -156,10 +177,14 @@ class _Telling:
     """What is said of one group, and its counts as they go on."""
 
     def __init__(
-        self, group: Group, tell: Callable[[bytes, Sequence[Outcome], dict[int, int]], None]
+        self,
+        group: Group,
+        tell: Callable[[bytes, Sequence[Outcome], dict[int, int]], None],
+        goes_on: Callable[[], None],
     ) -> None:
         self._group = group
         self._tell = tell
+        self._goes_on = goes_on
         self._places = {id(unit): place for place, unit in enumerate(group.units)}
         self._left = len(group.units)
 
@@ -170,6 +195,7 @@ class _Telling:
         count(self._group.counts, outcomes)
         self._left -= len(outcomes)
         _log_faults(outcomes)
+        self._goes_on()
         self._tell(wire.LAST if self._left == 0 else wire.STORED, outcomes, self._places)
 
 
