@@ -31,6 +31,7 @@ from helmdash.core.rollups.figures import (
     add,
     estimate_ratio,
     heads,
+    heads_of_all,
     key_of_model,
     tally,
     under,
@@ -234,8 +235,17 @@ class _Table:
 def _added_up(found: rollups.RangeFigures, purpose: str | None) -> _Table:
     """From rollups, of one purpose (None: of all). Of two spellings that one piece of time has, the
     more frequent is the newer."""
-    totals = found.totals(lambda key: purpose in (None, key[1]))
-    by_head = {key: heads(total) for key, total in totals.items()}
+    every = {
+        key: heads_of_all(counts for _, counts in pieces)
+        for key, pieces in found.pieces.items()
+        if purpose in (None, key[1])
+    }
+    by_head = {key: told for key, told in every.items() if CALLS in told}
+    # Of the words that are a head alone: of the others there are some thousand.
+    totals = {
+        key: {head: rests[""] for head, rests in told.items() if "" in rests}
+        for key, told in by_head.items()
+    }
     spelt: dict[str, set[str]] = {}
     for key, told in by_head.items():
         spelt.setdefault(key[0], set()).update(told.get("s", ()))

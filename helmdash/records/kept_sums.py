@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from helmdash.core.rollups.figures import Counts, add
+from helmdash.core.rollups.figures import Counts, Sum, add
 from helmdash.core.rollups.periods import Width
 
 # Three widths of sixty models, purposes and variants, say, of a few projects. Each is some hundred
@@ -79,4 +79,4 @@ def _add_up(rows: Sequence[Row], load: Callable[[Row], Counts]) -> list[Piece]:
         if spelt:
             pieces.append((Width(row.width), row.period, spelt))
     newest = rows[-1]
-    return [(Width(newest.width), newest.period, total), *pieces]
+    return [(Width(newest.width), newest.period, Sum(total)), *pieces]

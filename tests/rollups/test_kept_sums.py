@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from helmdash.core.rollups.figures import Counts, Marginal, add
+from helmdash.core.rollups.figures import Counts, Marginal, Sum, add, heads, heads_of_all
 from helmdash.core.rollups.periods import Width
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries.rollups import figures
@@ -113,6 +113,22 @@ def test_no_more_are_kept_than_that(loaded: list[int], monkeypatch: pytest.Monke
     _summed(ROWS, loaded, place="b")
 
     assert loaded == [11, 12]
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_counts_are_taken_apart_piece_by_piece_as_together(is_kept: bool) -> None:
+    pieces: list[Counts] = [
+        {"n": 5, "L:5": 2, "L:7": 1, "s:gpt-4o": 5},
+        {"n": 2, "L:5": 1, "f:stop": 2},
+        # What is not the rollups' any more: a call that was changed, or erased.
+        {"n": -1, "L:7": -1, "f:stop": -2, "c:empty": 1},
+    ]
+    kept = [Sum(each) if is_kept and at == 0 else each for at, each in enumerate(pieces)]
+    together = _total([(Width.DAY, 0, each) for each in pieces])
+
+    for _ in range(2):
+        assert heads_of_all(kept) == heads(together)
+    assert kept == pieces
 
 
 @pytest.mark.usefixtures("db")

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import cached_property
 from itertools import repeat
 from operator import add as plus
 from typing import Final
@@ -241,6 +242,28 @@ def heads(counts: Mapping[str, int]) -> dict[str, dict[str, int]]:
         except KeyError:
             found[head] = {rest: count}
     return found
+
+
+class Sum(dict[str, int]):
+    """Counts that are changed no more, and taken apart once for all who ask."""
+
+    @cached_property
+    def by_head(self) -> Mapping[str, Mapping[str, int]]:
+        """As `heads` has them. Not to be changed."""
+        return heads(self)
+
+
+def heads_of_all(some: Iterable[Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    """The heads of all these counts together."""
+    found: dict[str, dict[str, int]] = {}
+    for counts in some:
+        kept = counts.by_head if isinstance(counts, Sum) else None
+        for head, rests in (heads(counts) if kept is None else kept).items():
+            if kept is not None and head not in found:
+                found[head] = dict(rests)
+            else:
+                add(found.setdefault(head, {}), rests)
+    return {head: rests for head, rests in found.items() if rests}
 
 
 def with_only(counts: Mapping[str, int], wanted: Collection[Distribution]) -> Counts:
