@@ -8,6 +8,8 @@ that the constants were chosen by (docs/evidence.md).
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from itertools import count, islice
 from random import Random
 from statistics import median
 
@@ -42,6 +44,10 @@ _LEAST: dict[fleets.Kind, float] = {
     fleets.talking_cliff: 0.95,
     fleets.late_cliff: 0.95,
 }
+# Where a model has months of calls, days are read instead of hours (queries.evidence.learned): of
+# fleets of so many calls and days.
+_MANY_CALLS, _LEAST_DAYS, _DAY = 3_000, 50, 86_400.0
+_BY_DAYS = (fleets.weak_cliff, fleets.troubled_cliff, fleets.shifting, fleets.outage)
 # How much worse the suggested budget is, of how many conversations, and its share of them.
 _TRIALS = (
     (0.0, 300, 0.2),
@@ -58,6 +64,7 @@ _TRIALS = (
 def rows() -> list[Row]:
     """One row for each kind of fleet, and one for each other figure."""
     found = [_of_kind(kind) for kind in fleets.KINDS]
+    found += [_of_kind(kind, by_days=True) for kind in _BY_DAYS]
     seeds = [Random(f"bench-{number}") for number in range(_FLEETS)]
     off = sorted(plateau_error(each) for each in seeds)
     found.append(
@@ -104,11 +111,11 @@ def _of_trials(what: tuple[float, int, float]) -> Row:
     )
 
 
-def _of_kind(kind: fleets.Kind) -> Row:
+def _of_kind(kind: fleets.Kind, *, by_days: bool = False) -> Row:
     right = suggested = 0
-    for number in range(_FLEETS):
-        fleet = kind(Random(f"bench-{kind.__name__}-{number}"), _CALLS)
-        found = find_safe_input(fleets.cells_of(fleet.calls))
+    for fleet in islice(_long_fleets(kind) if by_days else _fleets(kind, _CALLS), _FLEETS):
+        seconds = _DAY if by_days else fleets.HOUR
+        found = find_safe_input(fleets.cells_of(fleet.calls, seconds=seconds))
         suggested += found.ceiling is not None
         right += fleets.is_right(fleet, found)
     least, most = _LEAST.get(kind), _MOST.get(kind)
@@ -117,10 +124,21 @@ def _of_kind(kind: fleets.Kind) -> Row:
     goal = f">= {least:.0%}" if least else f"<= {most:.0%}" if most else ""
     ok = share >= least if least else share <= most if most else None
     return Row(
-        name=f"safe input, {kind.__name__.replace('_', ' ')}",
+        name=f"safe input, {kind.__name__.replace('_', ' ')}" + ", by days" * by_days,
         figure=f"{share:.1%} {said}",
         against=f"{_FLEETS} fleets",
         ratio=None,
         goal=goal,
         ok=ok,
     )
+
+
+def _fleets(kind: fleets.Kind, calls: int) -> Iterator[fleets.Fleet]:
+    return (kind(Random(f"bench-{kind.__name__}-{number}"), calls) for number in count())
+
+
+def _long_fleets(kind: fleets.Kind) -> Iterator[fleets.Fleet]:
+    """Those that are told by days: one in five."""
+    for fleet in _fleets(kind, _MANY_CALLS):
+        if fleet.calls[-1].at - fleet.calls[0].at > _LEAST_DAYS * _DAY:
+            yield fleet
