@@ -13,7 +13,8 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
+from django.db.models.lookups import Exact
 
 from helmdash.records.bulk import insert_rows, upsert_rows
 from helmdash.records.direct import ask, is_postgres
@@ -179,7 +180,7 @@ def calls_at(
         return Call.objects.none()
     times = [place.started_at for place in found]
     rows = Call.objects.all() if among is None else among
-    rows = rows.filter(one_of("id", [place.call_id for place in found]), project_id=project_id)
+    rows = rows.filter(one_of("id", [place.call_id for place in found]), _of(project_id))
     return in_partitions(rows, min(times), max(times))
 
 
@@ -190,8 +191,14 @@ def payloads_at(project_id: int, places: Iterable[Place]) -> QuerySet[CallPayloa
         return CallPayload.objects.none()
     times = [place.started_at for place in found]
     ids = [place.call_id for place in found]
-    rows = CallPayload.objects.filter(one_of("call_id", ids), project_id=project_id)
+    rows = CallPayload.objects.filter(one_of("call_id", ids), _of(project_id))
     return in_partitions(rows, min(times), max(times))
+
+
+def _of(project_id: int) -> Q | Exact[Any]:
+    """Of a project, tried on each row: SQLite, which is told by a sample how tables are filled,
+    would look for more than some hundred ids among all rows of the project."""
+    return Q(project_id=project_id) if is_postgres() else Exact(F("project_id") + 0, project_id)
 
 
 def find_call(project_id: int, name: str) -> QuerySet[Call]:

@@ -19,7 +19,7 @@ from django.db import connection, transaction
 from helmdash.operations.database import statistics
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.bulk import allocate_ids, analyze, insert_rows
-from helmdash.records.call_names import insert_names
+from helmdash.records.call_names import Place, calls_at, insert_names, payloads_at
 from helmdash.records.models import (
     Call,
     CallName,
@@ -100,6 +100,21 @@ def test_tables_that_have_grown_are_analyzed_one_by_one(grown: ProjectInfo) -> N
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM sqlite_stat1 WHERE tbl = 'records_call'")
         assert cursor.fetchone()[0] > 0
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL is told of the months")
+def test_many_calls_are_found_by_their_numbers(grown: ProjectInfo) -> None:
+    """Of more than some hundred it walked through all calls of the project."""
+    statistics.refresh()
+    rows = Call.objects.order_by("-id").values_list("id", "started_at")
+    places = [Place(*row) for row in rows[: CALLS // 10]]
+
+    with _statements() as ran:
+        assert len(list(calls_at(grown.id, places))) == CALLS // 10
+        list(payloads_at(grown.id, places))
+
+    for statement, params in ran:
+        assert not (wrong := list(_too_much(statement, params))), f"{statement}\n{wrong}"
 
 
 def _chat(name: str, calls: int) -> list[Any]:
