@@ -30,8 +30,11 @@ LIVE_PATH: Final = "/live/"
 # Three of them missed are noticed within the five seconds that a reader is promised.
 _BEAT_S: Final = 1.5
 _LOOK_S: Final = 1.0
-# Then the browser asks again, and whoever has signed out meanwhile is not let in.
+# Then the browser asks again.
 _LIFE_S: Final = 600.0
+# Who has signed out meanwhile, or reads no project any more, hears nothing after so long at most:
+# two small questions to the database for each tab.
+_ASK_AGAIN_S: Final = 20.0
 # A tab that is not looked at has none; far more than people look at one server.
 _MOST_STREAMS: Final = 500
 # Windows of one person that are looked at at once: more are forgotten ones, or no browser.
@@ -83,7 +86,7 @@ class Streams:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             if self._looking is None or self._looking.done():
                 self._looking = asyncio.create_task(self._look_for_news())
-            await self._tell(gone, send)
+            await self._tell(scope, user, gone, send)
         finally:
             self._open -= Counter((user,))
             gone.cancel()
@@ -102,13 +105,24 @@ class Streams:
             return 204, ""
         return (429 if self._open[user] >= _MOST_OF_ONE else 200), user
 
-    async def _tell(self, gone: asyncio.Future[None], send: Send) -> None:
+    async def _may_hear(self, scope: Scope, user: str) -> bool:
+        """Whether who was let in would be again; also while nobody can be asked."""
+        try:
+            return await self._sessions.find_reader(headers_of(scope)) == user
+        except SessionsUnavailable:
+            return True
+
+    async def _tell(self, scope: Scope, user: str, gone: asyncio.Future[None], send: Send) -> None:
         loop = asyncio.get_running_loop()
-        ends = loop.time() + _LIFE_S
+        ends, asks = loop.time() + _LIFE_S, loop.time() + _ASK_AGAIN_S
         # What changed while there was no stream is news to who comes back.
         told = -1
         await send({"type": "http.response.body", "body": _FIRST, "more_body": True})
         while not gone.done() and loop.time() < ends:
+            if loop.time() >= asks:
+                if not await self._may_hear(scope, user):
+                    break
+                asks = loop.time() + _ASK_AGAIN_S
             said, told = (_BEAT if told == self._count else _NEWS), self._count
             await send({"type": "http.response.body", "body": said, "more_body": True})
             if told == self._count:

@@ -12,9 +12,10 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from helmdash.core.access.permissions import MemberRole
+from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.doors.asgi import ENDLESS_KEY, KNOWN_KEY, Message
 from helmdash.doors.sessions import Sessions
+from helmdash.operations.access import members
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.pages import stream
 from helmdash.pages.stream import LIVE_PATH, Streams
@@ -135,6 +136,36 @@ def test_an_old_stream_ends_by_itself_and_nobody_else_has_one(
 
     member.logout()
     assert asyncio.run(ask_each((gone, "GET"))) == [204]
+
+
+def leave(member: Client) -> None:
+    with thread_connection():
+        members.remove_member(actor=SHELL, user="viewer", project=make_project().slug)
+
+
+def sign_out(member: Client) -> None:
+    with thread_connection():
+        member.logout()
+
+
+@pytest.mark.parametrize("ends", [leave, sign_out])
+def test_who_may_read_no_more_hears_no_more(
+    member: Client, monkeypatch: pytest.MonkeyPatch, ends: Callable[[Client], None]
+) -> None:
+    monkeypatch.setattr(stream, "_BEAT_S", 0.01)
+    monkeypatch.setattr(stream, "_ASK_AGAIN_S", 0.01)
+
+    async def listen() -> None:
+        with open_streams() as streams:
+            tab = Tab(member)
+            asked = asyncio.create_task(tab.ask(streams))
+            for _ in range(5):
+                await tab.hear()
+            assert not asked.done()
+            await asyncio.to_thread(ends, member)
+            assert await asyncio.wait_for(asked, 20) == 200
+
+    asyncio.run(listen())
 
 
 def test_who_reads_no_project_hears_nothing(
