@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from helmdash.conf.signing_key import SECRET_KEY_FILE, secret_key
+from helmdash.conf.signing_key import SECRET_KEY_FILE, is_key_made_here, secret_key
 from helmdash.conf.urls import database_url_problem, masked
 from helmdash.conf.variables import PREFIX, BadSetting, Env, variable_name
 from helmdash.core.alerts.apprise_names import parse_named_urls
@@ -41,6 +41,7 @@ __all__ = [
     "environment_key",
     "environment_key_variable",
     "environment_upstreams",
+    "is_key_made_here",
     "masked",
     "name_writer_socket",
     "ollama_host",

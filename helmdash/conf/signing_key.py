@@ -13,6 +13,7 @@ from helmdash.conf.variables import BadSetting, Env
 
 # In the data directory, its owner's alone.
 SECRET_KEY_FILE = "secret-key"  # noqa: S105  (a file name)
+_made_here: set[Path] = set()
 
 
 def secret_key(settings: Env) -> str:
@@ -24,6 +25,7 @@ def secret_key(settings: Env) -> str:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             _make_key(path)
+            _made_here.add(path)
         key = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeError) as error:
         told = error.strerror if isinstance(error, OSError) else "it is no text"
@@ -37,6 +39,12 @@ def secret_key(settings: Env) -> str:
             "delete it for a new key (stored provider keys are then lost, sessions end)"
         )
     return key
+
+
+def is_key_made_here(settings: Env) -> bool:
+    """Whether the key in the data directory is as old as this process: nothing is sealed with it
+    yet."""
+    return settings.data_dir / SECRET_KEY_FILE in _made_here
 
 
 def _make_key(path: Path) -> None:

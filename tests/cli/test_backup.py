@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import pytest
 
+from helmdash import conf
 from helmdash.operations.backup.archive import (
     DATABASE,
     TABLES,
@@ -23,7 +24,7 @@ from helmdash.operations.backup.archive import (
     reading,
     writing,
 )
-from helmdash.operations.backup.restoring import check_complete
+from helmdash.operations.backup.restoring import check_complete, find_data
 from helmdash.operations.backup.spool import copied
 from tests.recorder.test_outages import House, assert_every_row_adds_up
 from tests.support import environment
@@ -351,6 +352,62 @@ def test_an_archive_without_a_part_is_refused_before_anything_is_changed(
         pytest.raises(ArchiveProblem, match=problem),
     ):
         check_complete(archive)
+
+
+ARCHIVES_KEY = b"the key of the archive"
+
+
+def key_of_another_database(directory: Path) -> None:
+    (directory / "secret-key").write_text("another key")
+
+
+def calls_that_were_put_aside(directory: Path) -> None:
+    (directory / "spool" / "set-aside").mkdir(parents=True)
+    (directory / "spool" / "set-aside" / "damaged").write_text("a line")
+
+
+def calls_that_wait(directory: Path) -> None:
+    (directory / "spool").mkdir()
+    (directory / "spool" / "a-000001.ndjson").write_text("a line")
+
+
+@pytest.mark.parametrize(
+    ("put", "found"),
+    [
+        (key_of_another_database, "another secret key in"),
+        (calls_that_were_put_aside, "put aside"),
+        (calls_that_wait, "a call that waits"),
+    ],
+)
+def test_what_lies_beside_a_database_is_data_as_well(
+    tmp_path: Path, put: Callable[[Path], None], found: str
+) -> None:
+    env = replace_env(data_dir=tmp_path, database_url="", secret_key="")
+    assert find_data(env, key=ARCHIVES_KEY) is None
+
+    put(tmp_path)
+
+    assert found in (find_data(env, key=ARCHIVES_KEY) or "")
+
+
+def test_locks_the_archives_own_key_and_one_that_this_start_made_are_no_data(
+    tmp_path: Path,
+) -> None:
+    env = replace_env(data_dir=tmp_path, database_url="", secret_key="")
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "a.lock").touch()
+    (tmp_path / "spool" / "a.spare").write_bytes(bytes(10))
+    conf.secret_key(env)
+    assert find_data(env, key=ARCHIVES_KEY) is None
+
+    other = replace_env(data_dir=tmp_path / "other", database_url="", secret_key="")
+    other.data_dir.mkdir()
+    (other.data_dir / "secret-key").write_bytes(ARCHIVES_KEY + b"\n")
+    assert find_data(other, key=ARCHIVES_KEY) is None
+
+
+def replace_env(**over: object) -> conf.Env:
+    return conf.env().model_copy(update=over)
 
 
 def test_a_link_in_the_spool_is_not_followed_and_half_a_line_stays_behind(tmp_path: Path) -> None:

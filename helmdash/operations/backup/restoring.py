@@ -24,6 +24,7 @@ from helmdash.operations.backup.archive import (
 from helmdash.operations.backup.spool import is_in_use
 from helmdash.places import SCHEMA_RELEASE, database_problem, sqlite_path
 
+_NO_DATA = frozenset({".lock", ".spare"})
 _KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 
@@ -73,10 +74,9 @@ def _check(manifest: Manifest, archive: ArchiveReader, env: conf.Env, *, force: 
     spool = env.data_dir / "spool"
     if is_in_use(spool):
         raise RestoreProblem(f"a server is running on {env.data_dir}: stop it first")
-    if _has_data(env) and not force:
-        raise RestoreProblem(
-            f"there is data in {places_words(env)} already: with --force it is replaced, and gone"
-        )
+    here = None if force else find_data(env, key=archive.read(KEY))
+    if here is not None:
+        raise RestoreProblem(f"there is {here} already: with --force it is replaced, and gone")
     _check_room(manifest, env)
 
 
@@ -97,10 +97,20 @@ def places_words(env: conf.Env) -> str:
     return conf.masked(env.database_url) if env.database_url else str(env.data_dir)
 
 
-def _has_data(env: conf.Env) -> bool:
+def find_data(env: conf.Env, *, key: bytes) -> str | None:
+    """What a restore with this secret key would replace here, in words; None: nothing."""
     path = sqlite_path(env)
-    has_rows = sqlite.has_data(path) if path is not None else postgres.has_data()
-    return has_rows or any((env.data_dir / "spool").glob("*.ndjson"))
+    if sqlite.has_data(path) if path is not None else postgres.has_data():
+        return f"data in {places_words(env)}"
+    spool = env.data_dir / "spool"
+    # Calls that wait, and what was put aside of them; locks and room that is kept are no data.
+    if any(each.is_file() and each.suffix not in _NO_DATA for each in spool.rglob("*")):
+        return f"a call that waits, or was put aside, in {spool}"
+    own = env.data_dir / conf.SECRET_KEY_FILE
+    is_kept = not env.secret_key and own.exists() and not conf.is_key_made_here(env)
+    if is_kept and own.read_bytes().strip() != key.strip():
+        return f"another secret key in {own}, which provider keys elsewhere may be sealed with,"
+    return None
 
 
 def _check_room(manifest: Manifest, env: conf.Env) -> None:
