@@ -16,6 +16,10 @@ from helmdash.transcripts.sent_files import SentFiles, state_file
 from helmdash.transcripts.status_line import address_in, key_in, show_status_line
 from helmdash.transcripts.telling import ProgressBar, summary_lines
 
+GOES_ON = "what was sent is stored, and another run goes on with the rest"
+# What shells expect of a program that Ctrl-C ended.
+_STOPPED = 130
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that the command has wherever it runs."""
@@ -45,10 +49,12 @@ def home_of(path: Path | None) -> Home:
 
 
 def run(importer: Importer, *, is_watching: bool, bar: ProgressBar) -> int:
-    """Carry a run out and say how it went; 0, or 1 where something was not taken.
+    """Carry a run out and say how it went; 0, 1 where something was not taken, or 130 where Ctrl-C
+    ended it before its time.
 
     Raises CannotSend.
     """
+    is_stopped = False
     try:
         if is_watching:
             print("Watching; Ctrl-C ends it.", file=sys.stderr)
@@ -56,10 +62,13 @@ def run(importer: Importer, *, is_watching: bool, bar: ProgressBar) -> int:
         else:
             importer.run()
     except KeyboardInterrupt:
-        pass
+        is_stopped = not is_watching
     finally:
         bar.close()
         print("\n".join(summary_lines(importer.summaries)))
+    if is_stopped:
+        print(f"stopped; {GOES_ON}", file=sys.stderr)
+        return _STOPPED
     return 1 if any(each.rejected for each in importer.summaries.values()) else 0
 
 

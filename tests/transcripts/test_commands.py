@@ -77,6 +77,34 @@ def test_the_servers_own_command_stores_each_call_once(tmp_path: Path) -> None:
     assert sum(int(known) for _, known in totals) == len(CALLS)
 
 
+@pytest.mark.one_database
+@pytest.mark.django_db
+def test_an_import_that_is_interrupted_says_so_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, home = make_project(), make_home(tmp_path)
+    monkeypatch.setattr("helmdash.transcripts.importing.MAX_BATCH", 2)
+    told = 0
+
+    def interrupt(_bar: object, _progress: object) -> None:
+        nonlocal told
+        told += 1
+        if told == 6:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("helmdash.transcripts.telling.ProgressBar.__call__", interrupt)
+        with pytest.raises(CommandError, match="stopped; ") as ended:
+            call_command("import_sessions", home=home, project=project.slug, stdout=StringIO())
+    ids = [key for _, key, *_ in CALLS]
+    before = calls.stored_ids(project_id=project.id, ids=ids)
+    call_command("import_sessions", home=home, project=project.slug, stdout=StringIO())
+
+    assert ended.value.returncode == 130
+    assert 0 < len(before) < len(ids)
+    assert set(calls.stored_ids(project_id=project.id, ids=ids)) == set(ids)
+
+
 @pytest.mark.django_db
 def test_a_call_that_is_not_taken_is_named_with_its_file_and_line(tmp_path: Path) -> None:
     line = {**claude_line("late"), "timestamp": "2999-01-01T00:00:00Z"}

@@ -11,6 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
+from helmdash.cli.running import STOPPED
 from helmdash.core.calls.routes import CallRoute
 from helmdash.doors.bodies.captures import to_capture
 from helmdash.doors.bodies.reports import CallIn
@@ -18,7 +19,7 @@ from helmdash.doors.validation import BadFields, Shape, unstorable
 from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import ProjectInfo, default_project, find_project
 from helmdash.transcripts.agents import NAMES, readers_of
-from helmdash.transcripts.command import add_arguments, home_of
+from helmdash.transcripts.command import GOES_ON, add_arguments, home_of
 from helmdash.transcripts.importing import Importer, Stored
 from helmdash.transcripts.sent_files import SentFiles
 from helmdash.transcripts.telling import ProgressBar, summary_lines
@@ -67,7 +68,8 @@ class Command(BaseCommand):
             else:
                 importer.run()
         except KeyboardInterrupt:
-            pass
+            if not options["watch"]:
+                raise CommandError(f"stopped; {GOES_ON}", returncode=STOPPED) from None
         finally:
             bar.close()
             self.stdout.write("\n".join(summary_lines(importer.summaries)))
