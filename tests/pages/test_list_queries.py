@@ -290,6 +290,17 @@ def test_what_comes_in_between_two_pages_moves_nothing(
             read(sort=sort.removeprefix("-"), cursor=first.next)
 
 
+def test_a_file_of_what_is_sorted_is_not_called_all(
+    owner: Client, lists: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = owner.get("/calls/?sort=-prompt").content.decode()
+    monkeypatch.setattr("helmdash.queries.sorting.MOST_SORTED", 4)
+    part = owner.get("/calls/?sort=-prompt").content.decode()
+
+    assert ["All that fits these filters" in html for html in (whole, part)] == [True, False]
+    assert "These, in this order" in part
+
+
 def test_an_order_that_is_not_offered_is_named(owner: Client, lists: ProjectInfo) -> None:
     for noun in LISTS:
         response = owner.get(f"/{noun}/", {"sort": "-colour"})
