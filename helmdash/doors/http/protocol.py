@@ -270,7 +270,10 @@ class BoundedProtocol(HttpToolsProtocol):
         """A part of the address. Raises HeadRefused (414)."""
         self.url += url
         if len(self.url) > self.limits.header_line_bytes:
-            raise HeadRefused(414, "The address is too long.")
+            most = self.limits.header_line_bytes
+            raise HeadRefused(
+                414, f"An address may have {most} bytes at most (HELMDASH_MAX_HEADER_LINE_BYTES)."
+            )
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header, or a trailer behind a chunked body. Raises HeadRefused (431)."""
