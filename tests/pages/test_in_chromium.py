@@ -69,6 +69,20 @@ _COVERED = """
     && button.top < text.bottom && button.left < text.right;
 }).map((each) => each.querySelector("pre").id)
 """
+# Cells of cards: what reaches out of its table, and a sentence whose words became rows of a grid.
+_BROKEN_CARDS = """
+[...document.querySelectorAll("main .scroll > table.stacked")].flatMap((table) => {
+  const { right } = table.parentElement.getBoundingClientRect();
+  const isOut = (each) => each.getBoundingClientRect().right > right + 1;
+  const ofSentence = (node) => node.nodeType === Node.TEXT_NODE
+    ? node.textContent.trim() : node.matches("a, b, span:not([class])");
+  const isTorn = (cell) => getComputedStyle(cell).display === "grid"
+    && [...cell.childNodes].filter(ofSentence).length > 1;
+  return [...table.querySelectorAll("td[data-name]")]
+    .filter((cell) => isTorn(cell) || [...cell.querySelectorAll("*")].some(isOut))
+    .map((cell) => cell.dataset.name);
+})
+"""
 
 
 # By server: the cookies of a person who is signed in; and who holds the demo data. A
@@ -162,6 +176,8 @@ def look_at(page: BrowserPage, url: str) -> list[str]:
     page.set_viewport_size({"width": 320, "height": 700})
     if page.evaluate(wider):
         found.append("scrolls sideways at 320 px")
+    if broken := page.evaluate(_BROKEN_CARDS):
+        found.append(f"cells of cards are broken: {broken}")
     if hidden := page.evaluate(_COVERED):
         found.append(f"buttons lie above what they copy: {hidden}")
     return found + page.problems()
