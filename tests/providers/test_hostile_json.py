@@ -250,3 +250,21 @@ def test_depth_is_measured_to_the_level(levels: int, beside: int, is_list: bool)
     )
 
     assert (find_too_deep(text, json.loads(text)) is not None) == (levels > MAX_DEPTH)
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize(
+    ("shape", "body"),
+    [
+        ("openai", {"messages": [{"role": "user", "content": [{"type": "k" * 9_000}]}]}),
+        (
+            "anthropic",
+            {"max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "k" * 9_000}]}]},
+        ),
+        ("gemini", {"contents": [{"role": "user", "parts": [{"k" * 9_000: {}}]}]}),
+    ],
+)
+def test_what_is_refused_quotes_little_of_the_request(
+    shape: str, body: dict[str, Any], upstream: str
+) -> None:
+    assert len(verdict(shape, upstream, written({"model": MODEL, **body}))) < 300

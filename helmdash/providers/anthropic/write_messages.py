@@ -151,7 +151,8 @@ def _blocks(part: Part) -> list[Json]:
         case Other():
             if part.kind in OWN_BLOCKS:
                 return [dict(part.raw)]
-            raise CannotTranslate(f'Anthropic has no way to take a part of the kind "{part.kind}".')
+            kind = part.kind[:64]
+            raise CannotTranslate(f'Anthropic has no way to take a part of the kind "{kind}".')
 
 
 def _text(text: str) -> Json:

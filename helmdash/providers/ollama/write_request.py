@@ -67,7 +67,9 @@ def _messages(message: Message, names: dict[str, str]) -> Iterator[dict[str, Jso
     """One message; a message for each tool result."""
     for part in message.parts:
         if isinstance(part, Other):
-            raise CannotTranslate(f"A part of the kind {part.kind!r} cannot be sent to Ollama.")
+            raise CannotTranslate(
+                f"A part of the kind {part.kind[:64]!r} cannot be sent to Ollama."
+            )
         if isinstance(part, ToolResult):
             yield _result(part, names)
     rest = tuple(part for part in message.parts if not isinstance(part, ToolResult))

@@ -151,7 +151,9 @@ def _write_part(part: Part) -> dict[str, Json]:
         case Other(kind=kind, raw=raw) if kind in _OWN_KINDS:
             return dict(raw)
         case Other(kind=kind):
-            raise CannotTranslate(f"A part of the type {kind} cannot be said in OpenAI's format.")
+            raise CannotTranslate(
+                f"A part of the type {kind[:64]} cannot be said in OpenAI's format."
+            )
         case _:
             raise CannotTranslate("Tool calls and their results have messages of their own.")
 
