@@ -86,6 +86,8 @@ _CHATS: tuple[tuple[str, dict[str, Any]], ...] = (
 _ODD: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1 << 70, -(1 << 63), 1e308, 0.1, "", " ", "\x00", "\ud800"),
     *("\u202e\u0007", "x" * 5_000, "9" * 5_000, [], {}, [[]], [{}], {"": {}}, [None] * 3_000),
+    # A long name before many values, and something to be told of.
+    {"n" * 100_000: [0] * 3_000, "z": "\x00"},
     *("<think>" * 999, '{"a":' * 999, "data:image/png;base64,AAAA", "http://[", "%00", "\uffff"),
 )
 
