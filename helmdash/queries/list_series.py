@@ -63,6 +63,9 @@ def list_series(
     rows were read, else at most six and that of `first_at`.
     """
     rows, read_from = found.rows, found.read_from
+    if read_from and not rows:
+        # Of those that were looked at none fits: no share of what is before says anything.
+        return Series(bars=(), is_behind=False)
     start = since or (first_at() if read_from else rows[-1][0] if rows else None)
     if start is None:
         return Series(bars=(), is_behind=False)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from helmdash.queries.conversations.filters import ConversationFilters, filtered, reach
+from helmdash.queries.conversations.filters import (
+    ConversationFilters,
+    found_by_index,
+    narrowed,
+    reach,
+)
 from helmdash.queries.facets import MOST_COUNTED, Facets, count_values
 
 # Fields of a query (filters.CONVERSATION_TERMS) by their columns.
@@ -20,8 +25,9 @@ _COLUMNS: Final = {
 def facets(*, project_id: int, filters: ConversationFilters) -> Facets:
     """Of the newest MOST_COUNTED conversations that fit. One query, one more where terms are tried,
     and those for the values of filters."""
-    rows = filtered(project_id, filters).order_by("-latest_at", "-id")
-    looked = reach(project_id, filters)
+    indexed = found_by_index(project_id, filters)
+    rows = narrowed(indexed, project_id, filters).order_by("-latest_at", "-id")
+    looked = reach(indexed, filters)
     if looked:
         rows = looked.within(rows)
     found = list(rows.values_list(*_COLUMNS.values())[: MOST_COUNTED + 1])

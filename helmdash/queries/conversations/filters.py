@@ -160,14 +160,14 @@ def narrowed(
 
 
 def reach(
-    project_id: int,
+    rows: QuerySet[Conversation],
     filters: ConversationFilters,
     beside: tuple[datetime, int] | None = None,
     *,
     is_ahead: bool = False,
 ) -> Reach | None:
-    """How far a list by time looks. None: to the end. One query where something is tried."""
+    """How far a list by time looks among what `found_by_index` leaves. None: to the end. One query
+    where something is tried."""
     if not filters.is_tried:
         return None
-    rows = found_by_index(project_id, filters)
     return reach_of(rows, "latest_at", beside, is_ahead=is_ahead, most=MOST_TRIED)

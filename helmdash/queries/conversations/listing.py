@@ -95,8 +95,9 @@ def page(
         )
     is_ahead = sort == OLDEST
     after = decode_time_cursor(cursor) if cursor else None
-    rows = onward(filtered(project_id, filters), "latest_at", after, is_ahead=is_ahead)
-    looked = reach(project_id, filters, after, is_ahead=is_ahead)
+    indexed = found_by_index(project_id, filters)
+    rows = onward(narrowed(indexed, project_id, filters), "latest_at", after, is_ahead=is_ahead)
+    looked = reach(indexed, filters, after, is_ahead=is_ahead)
     found = list((looked.within(rows) if looked else rows)[: limit + 1])
     more = found[limit - 1] if len(found) > limit else None
     last = (more.latest_at, more.pk) if more else looked.last if looked else None
@@ -119,9 +120,10 @@ def neighbours(
     order = _order(sort, filters)
     if order is not None:
         return sorted_neighbours(_sortable(project_id, filters), order, row.pk)
-    rows, at = filtered(project_id, filters), ("latest_at", row.latest_at, row.pk)
+    indexed, at = found_by_index(project_id, filters), ("latest_at", row.latest_at, row.pk)
+    rows = narrowed(indexed, project_id, filters)
     if sort != ATTENTION:
-        above, below = (_beside(rows, project_id, filters, at, side) for side in (True, False))
+        above, below = (_beside(rows, indexed, filters, at, side) for side in (True, False))
         return Neighbours(
             before=below if sort == OLDEST else above, after=above if sort == OLDEST else below
         )
@@ -159,8 +161,9 @@ def moments(*, project_id: int, filters: ConversationFilters) -> Newest:
     """When the newest conversations that fit had their newest call, and their level, MOST_LISTED at
     most. One query, two more with a model, one more and those of TermTable.conditions with terms.
     """
-    rows = filtered(project_id, filters)
-    looked = reach(project_id, filters)
+    indexed = found_by_index(project_id, filters)
+    rows = narrowed(indexed, project_id, filters)
+    looked = reach(indexed, filters)
     if looked:
         rows = looked.within(rows)
     if filters.until is not None:
@@ -206,13 +209,13 @@ def _sorted(
 
 def _beside(
     rows: QuerySet[Conversation],
-    project_id: int,
+    indexed: QuerySet[Conversation],
     filters: ConversationFilters,
     at: tuple[str, datetime, int],
     is_ahead: bool,
 ) -> str | None:
     """The nearest by time."""
-    looked = reach(project_id, filters, at[1:], is_ahead=is_ahead)
+    looked = reach(indexed, filters, at[1:], is_ahead=is_ahead)
     rows = looked.within(rows) if looked else rows
     return _name((newer if is_ahead else older)(rows, *at))
 
