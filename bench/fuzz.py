@@ -100,6 +100,7 @@ class Found:
     finds: list[str] = field(default_factory=list)
     calls: set[str] = field(default_factory=set)
     slowest: float = 0.0
+    slowest_request: str = ""
     requests: int = 0
 
     def note(self, what: str, method: str, path: str, body: bytes) -> None:
@@ -129,7 +130,7 @@ def rows() -> list[Row]:
         _row(
             "fuzz, finds", f"{len(found.finds)} in {found.requests:,} requests", told, found.finds
         ),
-        _row("fuzz, slowest answer", f"{found.slowest:.1f} s", f"< {_PATIENCE_S:g} s", []),
+        _row("fuzz, slowest answer", f"{found.slowest:.1f} s", found.slowest_request, []),
         _row("fuzz, calls answered and not recorded", f"{lost} of {len(found.calls):,}", "", lost),
         _row("fuzz, the server still answers", str(lives and not died), "", not lives or died),
     ]
@@ -284,7 +285,9 @@ def _ask(
     except httpx.HTTPError as error:
         found.note(f"no answer: {type(error).__name__} {error}", method, path, body)
         return
-    found.slowest = max(found.slowest, time.monotonic() - began)
+    if (taken := time.monotonic() - began) > found.slowest:
+        found.slowest = taken
+        found.slowest_request = f"{method} {path.partition('?')[0]}, {len(body):,} bytes"
     found.statuses[str(answer.status_code)] += 1
     if answer.status_code == 500:
         found.note(f"500: {answer.text[:300]}", method, path, body)
