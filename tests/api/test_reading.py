@@ -209,7 +209,7 @@ def test_a_parameter_given_twice_is_refused(recorded: Door) -> None:
         ("/calls?q=al", 5),
         ("/conversations", 2),
         # which models are meant by a spelling: the budgets' aliases, and those that were seen
-        ("/conversations?level=critical&model=m&q=a", 6),
+        ("/conversations?level=critical&model=m&q=a", 7),
         # rounds, level changes, the curve, guidance, reminders
         ("/conversations/alpha", 8),
         # the conversation, its calls, its clears

@@ -49,6 +49,7 @@ def _found(project: ProjectInfo, **over: Any) -> list[list[str]]:
 def test_the_beginning_of_an_id_is_found_however_old(
     talks: ProjectInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert _found(talks, q="web") == [["web-2", "my-web", "web-1"]]
     monkeypatch.setattr(filters, "MOST_TRIED", 2)
 
     assert _found(talks, q="web-1") == [["web-1"]]

@@ -33,8 +33,9 @@ class ListQuery(TypedDict, total=False):
         ListText,
         Field(
             description="A query, as above the list of conversations: `level:critical calls:>20`. "
-            "Words without a field are what the conversation's id begins with, or a part of it "
-            "where none begins so: looked for among 20,000 conversations for each page."
+            "Words without a field are a part of the conversation's id, looked for among 20,000 "
+            "conversations for each page; where there are more, what ids begin with comes first: "
+            "if any begins so, only those are found."
         ),
     ]
     since: Annotated[TimeBound, Field(description="Has calls at this time or later.")]

@@ -91,10 +91,11 @@ CONVERSATION_TERMS: Final = TermTable(
 class ConversationFilters:
     """What a list of conversations is narrowed to.
 
-    A conversation belongs to a time range when it overlaps it. `q` is what its id begins with, or a
-    part of it where none begins so; `model` any spelling of the newest call's, `client` the program
-    that made it. `min_calls`: at least so many. `is_one_shot`: with one call only. `trial`: with
-    calls of it, as a list of calls has it. `terms` are of CONVERSATION_TERMS.
+    A conversation belongs to a time range when it overlaps it. `q` is a part of its id; among
+    more than MOST_TRIED what it begins with, or a part where none begins so. `model` is any
+    spelling of the newest call's, `client` the program that made it. `min_calls`: at least so many.
+    `is_one_shot`: with one call only. `trial`: with calls of it, as a list of calls has it. `terms`
+    are of CONVERSATION_TERMS.
     """
 
     level: str | None = None
@@ -116,7 +117,7 @@ class ConversationFilters:
 
 
 def filtered(project_id: int, filters: ConversationFilters) -> QuerySet[Conversation]:
-    """The conversations that fit, in no order. Two queries for the names of a model, one for `q`,
+    """The conversations that fit, in no order. Two queries for the names of a model, two for `q`,
     and those of TermTable.conditions."""
     return narrowed(found_by_index(project_id, filters), project_id, filters)
 
@@ -140,11 +141,19 @@ def found_by_index(project_id: int, filters: ConversationFilters) -> QuerySet[Co
         rows = rows.filter(latest_at__gte=filters.since)
     if filters.until is not None:
         rows = rows.filter(started_at__lt=filters.until)
-    if filters.q:
-        begun = Conversation.objects.filter(starts_with("name", filters.q), project_id=project_id)
-        rows = rows.filter(starts_with("name", filters.q)) if begun.exists() else rows
+    if filters.q and _is_found_by_beginning(project_id, filters.q):
+        rows = rows.filter(starts_with("name", filters.q))
     served = CONVERSATION_TERMS.served(filters.terms)
     return rows.filter(CONVERSATION_TERMS.conditions(project_id, served)) if served else rows
+
+
+def _is_found_by_beginning(project_id: int, text: str) -> bool:
+    """Whether only the ids that begin so are looked for: where some do, and all conversations are
+    more than what a part is tried on for one page."""
+    rows = Conversation.objects.filter(project_id=project_id)
+    if not rows.filter(starts_with("name", text)).exists():
+        return False
+    return bool(rows.order_by("-latest_at", "-id").values("id")[MOST_TRIED : MOST_TRIED + 1])
 
 
 def narrowed(
