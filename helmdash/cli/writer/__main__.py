@@ -36,6 +36,10 @@ def main() -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "helmdash.settings_writer"
     import django
 
+    from helmdash.cli.writer.time_slice import take_longest_time_slice
+
+    # Before any thread starts: each has the slice of the one that starts it.
+    take_longest_time_slice()
     django.setup()
     from django.utils import timezone
 
