@@ -75,6 +75,10 @@ class ToolResult:
     is_error: bool = False
 
 
+# Longer than the name of any kind that a vendor has.
+_SHOWN_CHARS = 64
+
+
 @quick_value(frozen=True, slots=True, kw_only=True)
 class Other:
     """A part that only its own format knows (audio, files …): cannot go to another provider.
@@ -86,6 +90,11 @@ class Other:
     kind: str
     raw: Object
     is_omissible: bool | None = None
+
+    @property
+    def shown_kind(self) -> str:
+        """The kind as a refusal quotes it: a client may send one of megabytes."""
+        return self.kind[:_SHOWN_CHARS]
 
 
 Part: TypeAlias = Text | Image | Reasoning | ToolCall | ToolResult | Other

@@ -151,8 +151,9 @@ def _blocks(part: Part) -> list[Json]:
         case Other():
             if part.kind in OWN_BLOCKS:
                 return [dict(part.raw)]
-            kind = part.kind[:64]
-            raise CannotTranslate(f'Anthropic has no way to take a part of the kind "{kind}".')
+            raise CannotTranslate(
+                f'Anthropic has no way to take a part of the kind "{part.shown_kind}".'
+            )
 
 
 def _text(text: str) -> Json:

@@ -130,7 +130,7 @@ def _response(result: ToolResult) -> dict[str, Json]:
 
 def _check(part: Part) -> None:
     if isinstance(part, Other):
-        raise CannotTranslate(f"A part of the kind {part.kind[:64]!r} cannot be sent to Gemini.")
+        raise CannotTranslate(f"A part of the kind {part.shown_kind!r} cannot be sent to Gemini.")
 
 
 def _merged(contents: Iterable[dict[str, Json] | None]) -> list[dict[str, Json]]:

@@ -68,7 +68,7 @@ def _messages(message: Message, names: dict[str, str]) -> Iterator[dict[str, Jso
     for part in message.parts:
         if isinstance(part, Other):
             raise CannotTranslate(
-                f"A part of the kind {part.kind[:64]!r} cannot be sent to Ollama."
+                f"A part of the kind {part.shown_kind!r} cannot be sent to Ollama."
             )
         if isinstance(part, ToolResult):
             yield _result(part, names)

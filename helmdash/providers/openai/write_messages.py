@@ -150,9 +150,9 @@ def _write_part(part: Part) -> dict[str, Json]:
             return _write_image(part)
         case Other(kind=kind, raw=raw) if kind in _OWN_KINDS:
             return dict(raw)
-        case Other(kind=kind):
+        case Other():
             raise CannotTranslate(
-                f"A part of the type {kind[:64]} cannot be said in OpenAI's format."
+                f"A part of the type {part.shown_kind} cannot be said in OpenAI's format."
             )
         case _:
             raise CannotTranslate("Tool calls and their results have messages of their own.")

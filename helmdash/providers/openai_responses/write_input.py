@@ -106,7 +106,7 @@ def _write_part(part: Part) -> dict[str, Json]:
 
 def _unsaid(part: Part) -> str:
     if isinstance(part, Other):
-        return f"A part of the type {part.kind[:64]} cannot be said in the Responses API."
+        return f"A part of the type {part.shown_kind} cannot be said in the Responses API."
     if isinstance(part, Image):
         return "The Responses API takes no images that a model has said."
     return "Tool calls and their results have messages of their own."
