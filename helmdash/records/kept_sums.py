@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from helmdash.core.rollups.figures import Counts, Sum, add
 from helmdash.core.rollups.periods import Width
 
-# Three widths of sixty models, purposes and variants, say, of a few projects. Each is some hundred
-# kilobytes at most, and some ten usually.
-_MOST_KEPT: Final = 512
+# Three widths of sixty models, purposes and variants, say, of a few projects, each with and without
+# its newest row. Each is some hundred kilobytes at most, and some ten usually.
+_MOST_KEPT: Final = 1024
 # A model's name as it was spelt: which was the last one, only the rows apart tell.
 _SPELT: Final = "s:"
 
@@ -32,8 +32,16 @@ class Row(NamedTuple):
     distributions: tuple[str | None, ...]
 
 
+class Versioned(NamedTuple):
+    """A row of which it is known whether it has changed. row: its figures may not be read yet."""
+
+    pk: int
+    version: str
+    row: Row
+
+
 Piece = tuple[Width, int, Counts]
-_kept: OrderedDict[Hashable, tuple[bytes, list[Piece]]] = OrderedDict()
+_kept: OrderedDict[Hashable, tuple[Hashable, list[Piece]]] = OrderedDict()
 _lock: Final = threading.Lock()
 
 
@@ -46,17 +54,62 @@ def summed(place: Hashable, rows: Iterable[Row], load: Callable[[Row], Counts]) 
     """
     ordered = sorted(rows, key=lambda row: row.period)
     digest = _digest(ordered)
+    pieces = _known(place, digest)
+    if pieces is None:
+        pieces = _add_up(ordered, load)
+        _keep(place, digest, pieces)
+    return pieces
+
+
+class VersionedSum:
+    """The figures of some rows as `summed` has them, without reading those that have not changed.
+
+    The newest row changes with each fold, the others seldom: they have a sum of their own.
+    """
+
+    def __init__(self, place: Hashable, rows: Iterable[Versioned]) -> None:
+        """place: as for `summed`. rows: one at least."""
+        self._rows = sorted(rows, key=lambda each: each.row.period)
+        self._places = (place, "all"), (place, "all but the newest")
+        self._versions = tuple((each.pk, each.version) for each in self._rows)
+        self._whole = _known(self._places[0], self._versions)
+        self._older = None if self._whole else _known(self._places[1], self._versions[:-1])
+
+    @property
+    def missing(self) -> Sequence[Versioned]:
+        """The rows whose figures are wanted."""
+        if self._whole is not None:
+            return ()
+        return self._rows if self._older is None else self._rows[-1:]
+
+    def pieces(self, rows: Mapping[int, Row], load: Callable[[Row], Counts]) -> list[Piece]:
+        """The figures, `rows` being those that were missing, by their pk. Not to be changed."""
+        if self._whole is not None:
+            return self._whole
+        *older, newest = (each.pk for each in self._rows)
+        if self._older is None and older:
+            self._older = _add_up([rows[pk] for pk in older], load)
+            _keep(self._places[1], self._versions[:-1], self._older)
+        pieces = _add_up([rows[newest]], load, self._older or ())
+        _keep(self._places[0], self._versions, pieces)
+        return pieces
+
+
+def _known(place: Hashable, state: Hashable) -> list[Piece] | None:
+    """The sum that is kept there, if it is of that state."""
     with _lock:
         kept = _kept.get(place)
-        if kept is not None and kept[0] == digest:
-            _kept.move_to_end(place)
-            return kept[1]
-    pieces = _add_up(ordered, load)
+        if kept is None or kept[0] != state:
+            return None
+        _kept.move_to_end(place)
+        return kept[1]
+
+
+def _keep(place: Hashable, state: Hashable, pieces: list[Piece]) -> None:
     with _lock:
-        _kept[place] = digest, pieces
+        _kept[place] = state, pieces
         if len(_kept) > _MOST_KEPT:
             _kept.popitem(last=False)
-    return pieces
 
 
 def _digest(rows: Sequence[Row]) -> bytes:
@@ -69,9 +122,12 @@ def _digest(rows: Sequence[Row]) -> bytes:
     return digest.digest()
 
 
-def _add_up(rows: Sequence[Row], load: Callable[[Row], Counts]) -> list[Piece]:
-    total: Counts = {}
-    pieces: list[Piece] = []
+def _add_up(
+    rows: Sequence[Row], load: Callable[[Row], Counts], older: Sequence[Piece] = ()
+) -> list[Piece]:
+    """older: what other rows have come to, begun with."""
+    total: Counts = dict(older[0][2]) if older else {}
+    pieces = [*older[1:]]
     for row in rows:
         counts = load(row)
         spelt = {word: counts.pop(word) for word in [*counts] if word.startswith(_SPELT)}

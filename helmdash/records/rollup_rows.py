@@ -7,8 +7,8 @@ statements could see them in both, or in neither.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -29,7 +29,7 @@ from helmdash.core.rollups.periods import Span, Width, moment_of
 from helmdash.core.rollups.plan_facts import RUNNING, PlanFacts
 from helmdash.records.call_facts import facts_of_values, load_changes
 from helmdash.records.fit_facts import steps_of
-from helmdash.records.kept_sums import Row, summed
+from helmdash.records.kept_sums import Row, Versioned, VersionedSum, summed
 from helmdash.records.models import Call, Fit, PlanRecord, Rollup, UncountedCalls
 from helmdash.records.querysets import moment
 from helmdash.records.replica import connection_for
@@ -90,66 +90,147 @@ def read_spans(
     distributions: Collection[Distribution] = (),
     is_summed: bool = False,
 ) -> Stored:
-    """The figures of a marginal in some spans, and the oldest of what waits. One statement.
+    """The figures of a marginal in some spans, and the oldest of what waits. One statement; a
+    second for what has changed since it was summed (PostgreSQL), and a third where that changes
+    meanwhile.
 
     words: only keys that begin with one of them; None: every key. fits: only keys of which it is
     true, as far as they are stored; what waits is told whole. distributions: those that are wanted
     of what is stored. is_summed: who reads needs no period apart (records.kept_sums).
     """
-    columns = [COLUMN_OF[each] for each in distributions]
-    # The key up to the end of its first word, which no other word's key begins with.
-    begins = [key_text((word,))[:-1] for word in words or ()]
-    of_words = " OR ".join(["substr(key, 1, %s) = %s"] * len(begins)) or "1 = 0"
-    narrowed = "" if words is None else f" AND ({of_words})"
-    told = ", ".join(["figures", *columns])
-    of_span = f"SELECT width, period, key, {told} FROM {_ROLLUPS}" + _OF_SPAN + narrowed
-    pieces = [of_span for _ in spans]
-    values: list[Any] = []
-    for span in spans:
-        first = _LEAST if span.first is None else span.first
-        end = _MOST if span.end is None else span.end
-        values += [project_id, marginal.value, span.width.value, first, end]
-        values += [each for begin in begins for each in (len(begin), begin)]
-    pieces.append(
-        f"SELECT -1, 0, '', changes{', NULL' * len(columns)} FROM (SELECT changes FROM"
-        f" {_UNCOUNTED} WHERE project_id = %s ORDER BY id LIMIT %s) AS waiting"
-    )
-    values += [project_id, most_uncounted + 1]
-    found = Stored()
-    waiting = 0
-    # Every period has the same keys: each is looked at once.
-    keys: dict[str, Key | None] = {}
-    long: dict[tuple[Key, int], list[Row]] = {}
+    asked = _Asked(project_id, marginal, spans, most_uncounted, words, distributions)
+    has_versions = connection_for(Rollup).vendor == "postgresql"
+    if is_summed and has_versions:
+        found, long = asked.read(_VERSIONS, fits)
+        if asked.add_sums(found, long):
+            return found
+    found, long = asked.read(_TEXTS, fits)
+    for (key, width), rows in long.items():
+        if is_summed:
+            told = summed(asked.place(key, width), [each.row for each in rows], asked.load)
+        else:
+            told = [(Width(width), each.row.period, asked.load(each.row)) for each in rows]
+        found.figures.setdefault(key, []).extend(told)
+    return found
 
-    def load(row: Row) -> Counts:
+
+# What is read of a row of a wide period: its figures, or what tells that they are still the same.
+# A row's version on PostgreSQL: who wrote it and where it lies.
+_TEXTS: Final = "0, ''"
+_VERSIONS: Final = "id, xmin::text || ctid::text"
+_LongRows = dict[tuple[Key, int], list[Versioned]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a reader of spans has asked for."""
+
+    project_id: int
+    marginal: Marginal
+    spans: Sequence[Span]
+    most_uncounted: int
+    words: Sequence[str] | None
+    distributions: Collection[Distribution]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(COLUMN_OF[each] for each in self.distributions)
+
+    def place(self, key: Key, width: int) -> Hashable:
+        """Under which a sum is kept."""
+        alias = connection_for(Rollup).alias
+        return (alias, self.project_id, self.marginal, self.columns, key, width)
+
+    def load(self, row: Row) -> Counts:
+        """The figures of a row that are wanted."""
         counts = _load(row.figures, row.distributions)
         is_whole = any(word in row.figures for word in _WHOLE)
-        return with_only(counts, distributions) if is_whole else counts
+        return with_only(counts, self.distributions) if is_whole else counts
 
-    for width, period, stored_key, text, *others in _rows(" UNION ALL ".join(pieces), values):
-        if width < 0:
-            waiting += 1
-            if waiting <= most_uncounted:
-                found.uncounted.extend(load_changes(text))
-            continue
-        if stored_key not in keys:
-            read = tuple(orjson.loads(stored_key))
-            keys[stored_key] = read if fits is None or fits(read) else None
-        key = keys[stored_key]
-        if key is None:
-            continue
-        row = Row(width, period, text, tuple(others))
-        # A quarter-hour is seldom in the next reader's range as well.
-        if is_summed and width != Width.QUARTER:
-            long.setdefault((key, width), []).append(row)
-        else:
-            found.figures.setdefault(key, []).append((Width(width), period, load(row)))
-    for (key, width), rows in long.items():
-        place = (project_id, marginal, tuple(columns), key, width)
-        found.figures.setdefault(key, []).extend(summed(place, rows, load))
-    return Stored(
-        figures=found.figures, uncounted=found.uncounted, is_behind=waiting > most_uncounted
-    )
+    def read(self, told: str, fits: Callable[[Key], bool] | None) -> tuple[Stored, _LongRows]:
+        """Quarter-hours and what waits; and rows of wider periods by key and width, of which is
+        `told` (_TEXTS or _VERSIONS)."""
+        found = Stored()
+        waiting = 0
+        # Every period has the same keys: each is looked at once.
+        keys: dict[str, Key | None] = {}
+        long: _LongRows = {}
+        for width, period, stored_key, pk, version, text, *others in _rows(*self._statement(told)):
+            if width < 0:
+                waiting += 1
+                if waiting <= self.most_uncounted:
+                    found.uncounted.extend(load_changes(text))
+                continue
+            if stored_key not in keys:
+                read = tuple(orjson.loads(stored_key))
+                keys[stored_key] = read if fits is None or fits(read) else None
+            key = keys[stored_key]
+            if key is None:
+                continue
+            row = Row(width, period, text, tuple(others))
+            # A quarter-hour is seldom in the next reader's range as well.
+            if width == Width.QUARTER:
+                found.figures.setdefault(key, []).append((Width.QUARTER, period, self.load(row)))
+            else:
+                long.setdefault((key, width), []).append(Versioned(pk, version, row))
+        is_behind = waiting > self.most_uncounted
+        return replace(found, is_behind=is_behind), long
+
+    def _statement(self, told: str) -> tuple[str, list[Any]]:
+        figures = ", ".join(["figures", *self.columns])
+        nothing = ", ".join(["NULL"] * len(self.columns))
+        # The key up to the end of its first word, which no other word's key begins with.
+        begins = [key_text((word,))[:-1] for word in self.words or ()]
+        of_words = " OR ".join(["substr(key, 1, %s) = %s"] * len(begins)) or "1 = 0"
+        narrowed = "" if self.words is None else f" AND ({of_words})"
+        pieces: list[str] = []
+        values: list[Any] = []
+        for span in self.spans:
+            has_texts = told == _TEXTS or span.width is Width.QUARTER
+            shown = figures if has_texts else ", ".join(filter(None, ["''", nothing]))
+            which = _TEXTS if has_texts else told
+            pieces.append(f"SELECT width, period, key, {which}, {shown} FROM {_ROLLUPS}{_OF_SPAN}")
+            pieces[-1] += narrowed
+            first = _LEAST if span.first is None else span.first
+            end = _MOST if span.end is None else span.end
+            values += [self.project_id, self.marginal.value, span.width.value, first, end]
+            values += [each for begin in begins for each in (len(begin), begin)]
+        columns = ", ".join(filter(None, ["-1, 0, '', 0, '', changes", nothing]))
+        pieces.append(
+            f"SELECT {columns} FROM (SELECT changes FROM"
+            f" {_UNCOUNTED} WHERE project_id = %s ORDER BY id LIMIT %s) AS waiting"
+        )
+        values += [self.project_id, self.most_uncounted + 1]
+        return " UNION ALL ".join(pieces), values
+
+    def add_sums(self, found: Stored, long: _LongRows) -> bool:
+        """Add what rows of these versions come to; False: one has changed since it was told."""
+        sums = {group: VersionedSum(self.place(*group), rows) for group, rows in long.items()}
+        missing = {each.pk: each for one in sums.values() for each in one.missing}
+        texts = self._texts([*missing])
+        for pk, each in missing.items():
+            version, row = texts.get(pk, ("", None))
+            if row is None or version != each.version:
+                return False
+        loaded = {pk: row for pk, (_, row) in texts.items()}
+        for (key, _), one in sums.items():
+            found.figures.setdefault(key, []).extend(one.pieces(loaded, self.load))
+        return True
+
+    def _texts(self, pks: list[int]) -> dict[int, tuple[str, Row]]:
+        if not pks:
+            return {}
+        figures = ", ".join(["figures", *self.columns])
+        statement = (
+            f"SELECT {_VERSIONS}, width, period, {figures} FROM {_ROLLUPS}"
+            " WHERE project_id = %s AND id = ANY(%s)"
+        )
+        return {
+            pk: (version, Row(width, period, text, tuple(others)))
+            for pk, version, width, period, text, *others in _rows(
+                statement, [self.project_id, pks]
+            )
+        }
 
 
 def read_keys(

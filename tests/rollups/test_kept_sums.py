@@ -10,12 +10,22 @@ from typing import Any
 import orjson
 import pytest
 
-from helmdash.core.rollups.figures import Counts, Marginal, Sum, add, heads, heads_of_all
+from helmdash.core.rollups.figures import (
+    Counts,
+    Distribution,
+    Marginal,
+    Sum,
+    add,
+    heads,
+    heads_of_all,
+)
 from helmdash.core.rollups.periods import Width
 from helmdash.operations.rollups.folding import fold_all
+from helmdash.queries.access import ProjectInfo
 from helmdash.queries.rollups import figures
 from helmdash.records import kept_sums, rollup_rows
 from helmdash.records.kept_sums import Piece, Row, summed
+from helmdash.records.models import Rollup
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record
 
@@ -160,3 +170,77 @@ def test_days_and_hours_of_a_range_are_read_once(monkeypatch: pytest.MonkeyPatch
     assert (calls(), len(read) > 20) == (145, True)
     read.clear()
     assert (calls(), read) == (145, [])
+
+
+def _both(project_id: int) -> tuple[dict[Any, Counts], dict[Any, Counts]]:
+    """All figures by model, as sums that are kept and as they are stored."""
+    kept, stored = (
+        figures(
+            project_id=project_id,
+            marginal=Marginal.MODEL,
+            since=None,
+            until=None,
+            distributions=(Distribution.LATENCY_MS,),
+            is_summed=is_summed,
+        )
+        for is_summed in (True, False)
+    )
+    assert kept is not None
+    assert stored is not None
+    return kept.totals(), stored.totals()
+
+
+def _record_days_ago(project: ProjectInfo, *days: int, model: str = "a") -> None:
+    record(
+        project,
+        *(
+            make_capture(model=model, conversation=None, started_at=NOW - timedelta(days=each))
+            for each in days
+        ),
+    )
+    fold_all()
+
+
+@pytest.mark.usefixtures("db")
+def test_a_sum_follows_every_change_of_what_it_was_made_of() -> None:
+    project = make_ruled_project()
+    _record_days_ago(project, 100, 60, 30, 1)
+
+    for change in (
+        lambda: None,
+        lambda: _record_days_ago(project, 0),
+        lambda: _record_days_ago(project, 60),
+        lambda: _record_days_ago(project, 0, 90, model="b"),
+        lambda: Rollup.objects.filter(width=MONTH, key__contains="b").delete(),
+        lambda: None,
+    ):
+        change()
+        kept, stored = _both(project.id)
+        assert kept == stored
+        assert kept
+
+
+@pytest.mark.usefixtures("db")
+def test_what_is_folded_between_two_statements_is_counted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    project = make_ruled_project()
+    _record_days_ago(project, 60, 30, 1)
+    _both(project.id)
+    _record_days_ago(project, 1)
+    record(project, make_capture(model="a", conversation=None, started_at=NOW))
+    read: Any = rollup_rows._rows
+    folded: list[int] = []
+
+    def fold_after_the_first(statement: str, values: Any) -> Any:
+        rows = read(statement, values)
+        if not folded:
+            folded.append(1)
+            folded.append(fold_all())
+        return rows
+
+    monkeypatch.setattr(rollup_rows, "_rows", fold_after_the_first)
+    kept, _ = _both(project.id)
+
+    assert folded == [1, 1]
+    assert sum(counts["n"] for counts in kept.values()) == 5
