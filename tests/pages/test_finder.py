@@ -73,6 +73,17 @@ def test_an_id_that_many_others_begin_with_is_found_by_itself(project: ProjectIn
         assert len(names) == finder.MOST_FOUND
 
 
+def test_a_conversation_is_found_by_a_part_of_its_id_after_those_that_begin_so(
+    viewer: Client, project: ProjectInfo
+) -> None:
+    for name in ("billing-old", "move-Billing-to-v2", "release-notes"):
+        record(make_capture(conversation=name), project=project)
+
+    html = viewer.get("/find/", {"q": "billing"}, headers=PALETTE).content.decode()
+
+    assert [name for _, name in options(html)] == ["billing-old", "move-Billing-to-v2"]
+
+
 @pytest.mark.parametrize("text", ["", "   ", "x" * 300, "nul\x00", "%", "_", "\\", "'"])
 def test_odd_texts_find_nothing_of_a_project(viewer: Client, filled: str, text: str) -> None:
     page = viewer.get("/find/", {"q": text}, headers=PALETTE)
@@ -103,7 +114,7 @@ def test_actions_are_offered_to_who_may_take_them(
 def test_what_is_found_costs_a_fixed_number_of_queries(
     project: ProjectInfo, filled: str, django_assert_num_queries: object
 ) -> None:
-    with django_assert_num_queries(9):  # type: ignore[operator]
+    with django_assert_num_queries(10):  # type: ignore[operator]
         finder.find(project_id=project.id, text="talk")
 
 
