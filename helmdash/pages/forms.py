@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from django import forms
@@ -29,12 +30,19 @@ MOST_OUTPUT_TOKENS = 1_000_000
 _MOST_TOKENS = 1_000_000_000
 
 
-def one_of(values: Iterable[str], *, blank: str = "Any", **options: Any) -> forms.ChoiceField:
-    """A choice that may be left open; a wrong one is answered with the right ones."""
+def one_of(
+    values: Iterable[str],
+    *,
+    blank: str = "Any",
+    said: Mapping[str, str] = MappingProxyType({}),
+    **options: Any,
+) -> forms.ChoiceField:
+    """A choice that may be left open; a wrong one is answered with the right ones. said: what a
+    value is called where its own name does not tell it."""
     known = list(values)
     return forms.ChoiceField(
         required=False,
-        choices=[("", blank), *((value, value) for value in known)],
+        choices=[("", blank), *((value, said.get(value, value)) for value in known)],
         error_messages={"invalid_choice": f"%(value)s is not one of: {', '.join(known)}"},
         **options,
     )

@@ -241,7 +241,7 @@ class CallFilterForm(ListForm):
     query = QueryField(CALL_FIELDS, example="level:critical -cause:timeout has:trim latency:>2s")
     level = one_of(Level)
     client = forms.CharField(required=False, max_length=64)
-    cause = one_of((ANY_CAUSE, *FailureCause))
+    cause = one_of((ANY_CAUSE, *FailureCause), said={ANY_CAUSE: "all that failed"})
     level_reason = one_of(HealthReason, label="Why unknown")
     finish_reason = one_of(FinishReason, label="Finish reason")
     purpose = forms.CharField(required=False, max_length=32)

@@ -301,6 +301,14 @@ def test_a_file_of_what_is_sorted_is_not_called_all(
     assert "These, in this order" in part
 
 
+def test_no_two_choices_of_a_filter_read_alike(owner: Client, filled: str) -> None:
+    for page in ("/calls/", "/conversations/", "/plans/", "/trims/"):
+        html = owner.get(page).content.decode()
+        for choices in re.findall(r"<select.*?</select>", html, re.DOTALL):
+            read = [each.strip().lower() for each in re.findall(r"<option[^>]*>([^<]*)<", choices)]
+            assert len(read) == len(set(read)), (page, read)
+
+
 def test_an_order_that_is_not_offered_is_named(owner: Client, lists: ProjectInfo) -> None:
     for noun in LISTS:
         response = owner.get(f"/{noun}/", {"sort": "-colour"})
