@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from tests.support.postponed import postpone
 from tests.support.server import Served
 from tests.support.serving import Servers
 from tests.support.stack import RunWithRoom
-from tests.support.statements import function_of, read_list
+from tests.support.statements import case_of, function_of, read_list
 from tests.support.template import copy_tables, template_database
 from tests.support.workers import take_over
 
@@ -145,8 +145,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(name))
 
 
-def _tells_of_database(item: pytest.Item, elsewhere: Collection[str]) -> bool:
-    if item.get_closest_marker("one_database") or function_of(item.nodeid) in elsewhere:
+def _tells_of_database(item: pytest.Item, elsewhere: frozenset[str]) -> bool:
+    ids = (function_of(item.nodeid), case_of(item.nodeid))
+    if item.get_closest_marker("one_database") or not elsewhere.isdisjoint(ids):
         return False
     fixtures = set(item.fixturenames) if isinstance(item, pytest.Function) else set()
     return bool(fixtures & _WITH_DATABASE or item.get_closest_marker("django_db"))

@@ -15,13 +15,14 @@ A test that is not in the file runs, so a new one does. `make said-elsewhere` do
 
 from __future__ import annotations
 
+import heapq
 import json
 import math
 import os
 import re
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,13 +46,17 @@ _TEXTS = re.compile(r"'[^']*'")
 _NUMBERS = re.compile(r"\b\d+\b")
 _PLACES = re.compile(r"%s(?:\s*,\s*%s)+")
 _ROWS = re.compile(r"\(%s\)(?:\s*,\s*\(%s\))*")
+# As xdist adds it to what it runs by groups.
+_GROUP = re.compile(r"@\w+$")
+# A case may be named by a text of 30,000 letters: such a one runs.
+_LONG_LINE = 250
 # Between what stands for two statements.
 _THEN = " then "
 
 
 @dataclass(slots=True)
 class Told:
-    """What one test function has asked, all its cases together."""
+    """What one case of a test has asked."""
 
     seconds: float = 0.0
     asked: set[str] = field(default_factory=set)
@@ -186,14 +191,14 @@ def _kind(value: object) -> str | None:
 
 
 def read_notes(directory: Path) -> dict[str, Told]:
-    """What every test function asked, by its id without a case."""
+    """What every case of a test asked, by its id."""
     found: dict[str, Told] = {}
     for file in directory.glob("*.jsonl"):
         texts: list[str] = []
         for line in file.read_text("utf-8").splitlines():
             node, seconds, may_stay_away, asked, new = json.loads(line)
             texts += new
-            told = found.setdefault(function_of(node), Told())
+            told = found.setdefault(case_of(node), Told())
             told.seconds += seconds + _LEAST_SECONDS
             if node.startswith(_BY_CHANCE):
                 told.may_stay_away = False
@@ -214,26 +219,45 @@ def said_elsewhere(found: Mapping[str, Told]) -> list[str]:
     for told in found.values():
         if not told.may_stay_away:
             asked |= told.asked
-    open_ones = {name: told for name, told in sorted(found.items()) if told.may_stay_away}
-    while open_ones:
-        best = max(open_ones, key=lambda name: _worth(open_ones[name], asked))
-        if not open_ones[best].asked - asked:
-            break
-        asked |= open_ones.pop(best).asked
-    return sorted(open_ones)
+    left_out = []
+    # What a test is worth only falls as others are chosen: who is worth most by what was reckoned
+    # earlier, and still is, is worth more than all below.
+    by_worth = [(-_worth(told, asked), name) for name, told in found.items() if told.may_stay_away]
+    heapq.heapify(by_worth)
+    while by_worth:
+        _, name = heapq.heappop(by_worth)
+        worth = _worth(found[name], asked)
+        if not worth:
+            left_out.append(name)
+        elif by_worth and by_worth[0] < (-worth, name):
+            heapq.heappush(by_worth, (-worth, name))
+        else:
+            asked |= found[name].asked
+    return sorted(left_out)
 
 
 def _worth(told: Told, asked: set[str]) -> float:
     return len(told.asked - asked) / told.seconds
 
 
+def in_few_words(left_out: Collection[str], found: Iterable[str]) -> list[str]:
+    """The same, with a function's id alone where all its cases are left out."""
+    stay = {function_of(case) for case in set(found).difference(left_out)}
+    return sorted({case if (name := function_of(case)) in stay else name for case in left_out})
+
+
+def case_of(node: str) -> str:
+    """A test's id without the group that xdist adds where it runs them."""
+    return _GROUP.sub("", node)
+
+
 def function_of(node: str) -> str:
-    """A test's id without its case, and without the group that xdist adds where it runs them."""
+    """A test's id without its case, too."""
     return node.split("[")[0].split("@")[0]
 
 
 def read_list() -> frozenset[str]:
-    """The tests to leave out on a second database, as `function_of` names them."""
+    """The tests to leave out on a second database, as `case_of` or `function_of` names them."""
     lines = LIST.read_text("utf-8").splitlines()
     return frozenset(line for line in lines if line and not line.startswith("#"))
 
@@ -243,10 +267,11 @@ def main(arguments: Iterable[str]) -> None:
     (directory,) = arguments
     found = read_notes(Path(directory))
     left_out = said_elsewhere(found)
+    lines = [each for each in in_few_words(left_out, found) if len(each) <= _LONG_LINE]
     heading = (
         "# Tests that ask the database nothing that no other asks; made by `make said-elsewhere`."
     )
-    LIST.write_text("\n".join([heading, *left_out]) + "\n", encoding="utf-8")
+    LIST.write_text("\n".join([heading, *lines]) + "\n", encoding="utf-8")
     seconds = sum(found[name].seconds for name in left_out)
     everything = sum(told.seconds for told in found.values())
     sys.stdout.write(

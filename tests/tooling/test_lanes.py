@@ -11,12 +11,22 @@ from hypothesis import strategies as st
 
 from tests.support import ROOT
 from tests.support.laws import FEW
-from tests.support.statements import Told, kinds_of, read_list, said_elsewhere, shape_of
+from tests.support.statements import (
+    Told,
+    function_of,
+    in_few_words,
+    kinds_of,
+    read_list,
+    said_elsewhere,
+    shape_of,
+)
 
 
 def test_every_test_that_is_left_out_on_the_second_database_exists() -> None:
     gone = {
-        name for name in read_list() if name.split("::")[1] not in functions(name.split("::")[0])
+        line
+        for line in read_list()
+        if (parts := function_of(line).split("::"))[1] not in functions(parts[0])
     }
 
     assert gone == set(), "run `make said-elsewhere`, or take the lines out"
@@ -40,6 +50,14 @@ def test_those_stay_that_together_ask_everything_for_the_least_time() -> None:
     }
 
     assert said_elsewhere(found) == ["a dear test", "one that asks nothing"]
+
+
+def test_a_function_whose_cases_all_stay_away_is_named_once() -> None:
+    found = ["a.py::one[x]", "a.py::one[y@z]", "a.py::two[x]", "a.py::two[y]", "a.py::three"]
+
+    lines = in_few_words([found[0], found[1], found[3], found[4]], found)
+
+    assert lines == ["a.py::one", "a.py::three", "a.py::two[y]"]
 
 
 def test_a_statement_is_known_by_its_shape_and_the_kinds_of_its_values() -> None:
