@@ -55,6 +55,14 @@ def breaking(project: ProjectInfo) -> ProjectInfo:
     return project
 
 
+def test_what_the_shares_are_of_is_said_before_the_first_of_them(
+    viewer: Client, breaking: ProjectInfo
+) -> None:
+    above, _ = viewer.get("/models/").content.decode().split('<table class="heat">', 1)
+
+    assert "share of clean calls" in above
+
+
 def cells(html: str) -> list[tuple[str, str, str]]:
     """Shade, text and address of each cell with calls, row after row."""
     table = html.split('<table class="heat">', 1)[1].split("</table>", 1)[0]

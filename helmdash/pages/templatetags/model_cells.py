@@ -67,13 +67,18 @@ def heat_cell(cell: Cell) -> SafeString:
         said = (
             f'<a href="{reverse("calls")}?{escape(cell.query)}">'
             f'<b>{escape(words.rounded(clean.share))}</b><span class="sub">n {clean.n:,} ·'
-            f" {escape(words.rounded(clean.low))} to {escape(words.rounded(clean.high))}</span></a>"
+            f" {_end(clean.low)} to {_end(clean.high)}</span></a>"
         )
     else:
         said = formats.dash("no call of this size")
     return mark_safe(  # noqa: S308  (the address is escaped, the rest is numbers and names of ours)
         f'<td class="num {cell.shade}" data-name="{escape(cell.band or "All sizes")}">{said}</td>'
     )
+
+
+def _end(share: float | None) -> str:
+    """One end of an interval, whose sign stays beside its number where a cell is narrow."""
+    return escape(words.rounded(share)).replace(" ", "\u00a0")
 
 
 @register.simple_tag(takes_context=True)
