@@ -185,6 +185,9 @@ def test_windows_are_looked_up_beside_the_call_and_then_known(ollama: Ollama) ->
             found = [await known(MODEL), await known("none")]
             while (window := await known(MODEL)) is None:
                 await asyncio.sleep(0.01)
+            # Each is looked up by itself, and a busy machine may begin with one much later.
+            while len(ollama.asked("/api/show")) < before + 2:
+                await asyncio.sleep(0.01)
             windows.learn(server, MODEL)
             await asyncio.sleep(0.05)
             found += [window, await known("none")]
