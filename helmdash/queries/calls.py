@@ -147,6 +147,12 @@ class CallView:
     # A stream that was asked for again: a later attempt has its generation.
     is_asked_again: Annotated[bool, HIDDEN] = False
 
+    @property
+    def is_judged_by_beginning(self) -> bool:
+        """Whether the budget's key is what the model's id begins with, and not all of it."""
+        key, model = self.budget_key.lower(), self.model_key.lower()
+        return bool(key) and key != model and model.startswith(key)
+
 
 @answer("ContextEdit")
 @dataclass(frozen=True, slots=True, kw_only=True)

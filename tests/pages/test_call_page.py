@@ -117,3 +117,18 @@ def test_a_call_without_attempts_says_nothing_of_them(owner: Client, project: Pr
     record(make_capture(id="once"), project=project)
 
     assert "Attempts" not in owner.get("/calls/once/").content.decode()
+
+
+def test_a_budget_whose_name_is_where_ids_begin_says_so(
+    owner: Client, project: ProjectInfo
+) -> None:
+    """Its name alone looks like one that was cut."""
+    record(
+        make_capture(id="begun", model="openrouter/qwen/qwen-2.5-coder-32b"),
+        make_capture(id="whole", model="openai/gpt-4o"),
+        project=project,
+    )
+
+    begun = owner.get("/calls/begun/").content.decode()
+    assert 'qwen-2.5-</a><span class="sub">ids that begin so</span>' in begun
+    assert "ids that begin so" not in owner.get("/calls/whole/").content.decode()
