@@ -53,6 +53,17 @@ def test_bars_above_a_list_hold_what_it_lists_and_lead_to_their_stretch(
         assert counted == rows
 
 
+def test_bars_of_failed_calls_say_that_their_colors_are_levels(
+    owner: Client, project: ProjectInfo
+) -> None:
+    """A failed call is often healthy: green bars of failures looked like a mistake."""
+    record(make_capture(finish_reason="length", content=""), project=project)
+
+    html = owner.get("/calls/", {"cause": "any"}).content.decode()
+
+    assert "<strong>1</strong> calls by the level of their prompts" in html
+
+
 def test_a_list_without_anything_has_no_bars(owner: Client, project: ProjectInfo) -> None:
     for path in ("/conversations/", "/plans/", "/trims/"):
         assert "<figure" not in owner.get(path).content.decode()
