@@ -14,8 +14,10 @@ each, an empty one where nothing in there is counted; None for numbers that may 
 
 # protobuf's own limit.
 _MOST_LEVELS = 100
-# An attribute is two messages and four tags; a record has a dozen besides.
+# An attribute is two messages and four tags.
 _TAGS_EACH = 3
+# A hundred thousand records have a dozen members each that are not counted; some 2 s to walk through.
+_FREE_TAGS = 2_000_000
 _VARINT, _FIXED64, _SIZED, _FIXED32 = 0, 1, 2, 5
 # google.protobuf.FieldDescriptor's TYPE_STRING and TYPE_BYTES, and those of a fixed size.
 _TEXTS = (9, 12)
@@ -38,8 +40,8 @@ def count_messages(body: bytes, table: Table, most: int) -> int:
 
 def _count(body: bytes, table: Table, most: int) -> int:
     position, end, found = 0, len(body), 0
-    # Members that are not counted cost time as well.
-    tags = _TAGS_EACH * max(most, 1_000_000)
+    # Members that are not counted cost time as well: there may be as many as those counted explain.
+    tags = _FREE_TAGS
     above: list[tuple[int, Table]] = []
     while True:
         while position == end:
@@ -66,6 +68,7 @@ def _count(body: bytes, table: Table, most: int) -> int:
                 position += size
             else:
                 found += 1
+                tags += _TAGS_EACH
                 if below and size:
                     if len(above) >= _MOST_LEVELS:
                         raise BrokenWire

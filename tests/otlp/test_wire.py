@@ -43,5 +43,22 @@ def test_what_is_no_message_is_told_so(body: bytes) -> None:
         count_messages(body, SPANS, 1_000)
 
 
-def test_members_that_are_not_counted_are_bounded_as_well() -> None:
-    assert count_messages(b"\x78\x00" * 3_000_001, SPANS, 10) == 11
+@pytest.mark.parametrize("most", [10, 4_000_000])
+def test_members_that_are_not_counted_are_bounded_by_those_that_are(most: int) -> None:
+    """However many messages may come: a minute's walk through a body of nothing has no use."""
+    unknown = b"\x78\x00" * 2_000_001
+
+    assert count_messages(unknown, SPANS, most) == most + 1
+
+
+def test_messages_may_have_the_members_of_their_own() -> None:
+    # A group of spans with 700,000 empty ones, each followed by two members that nobody knows.
+    spans = b"\x12\x00\x78\x00\x78\x00" * 700_000
+    size = b"".join(bytes([len(spans) >> shift & 127 | 128]) for shift in (0, 7, 14))
+    scope = b"\x12" + size + bytes([len(spans) >> 21]) + spans
+    outer = b"".join(bytes([len(scope) >> shift & 127 | 128]) for shift in (0, 7, 14))
+
+    assert (
+        count_messages(b"\x0a" + outer + bytes([len(scope) >> 21]) + scope, SPANS, 4_000_000)
+        == 700_002
+    )
