@@ -16,7 +16,7 @@ each, an empty one where nothing in there is counted; None for numbers that may 
 _MOST_LEVELS = 100
 # An attribute is two messages and four tags.
 _TAGS_EACH = 3
-# A hundred thousand records have a dozen members each that are not counted; some 2 s to walk through.
+# A hundred thousand records have a dozen members each that are not counted. About a second.
 _FREE_TAGS = 2_000_000
 _VARINT, _FIXED64, _SIZED, _FIXED32 = 0, 1, 2, 5
 # google.protobuf.FieldDescriptor's TYPE_STRING and TYPE_BYTES, and those of a fixed size.
