@@ -8,6 +8,7 @@ more than a share, so that one key with many large requests leaves room for the 
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -22,6 +23,10 @@ ANONYMOUS = ""
 # A body in one piece up to this size is let in whatever else is held: uvicorn has it in memory
 # already, and a small request must not wait for the large ones of others.
 _SMALL_BYTES = 64 * 1024
+# Python looks for garbage by the number of objects, not by their size: what a form of a page left,
+# some nine times its bytes, waited until fifty thousand objects had been made. Among the young ones
+# alone: some milliseconds, where the reading of so many bytes took a hundred times that.
+_LOOK_AFTER_BYTES = 8 * 1024 * 1024
 _UNPACKED = frozenset({b"", b"identity"})
 # The part of all memory for bodies that one caller may hold, and that all strangers together may:
 # a 64th of 256 MiB are thousands of sign-in forms.
@@ -52,6 +57,7 @@ class Bodies:
         self._all_bytes = max(limits.all_bytes, _SHARE * limits.body_bytes)
         self._held: Counter[str] = Counter()
         self._held_bytes = 0
+        self._left_bytes = 0
 
     @property
     def held_bytes(self) -> int:
@@ -120,6 +126,11 @@ class Bodies:
     def release(self, body: bytes, *, owner: str) -> None:
         """The body is no longer held."""
         self._add(-len(body), owner)
+        if len(body) > _SMALL_BYTES:
+            self._left_bytes += len(body)
+            if self._left_bytes > _LOOK_AFTER_BYTES:
+                self._left_bytes = 0
+                gc.collect(1)
 
     def hold(self, size: int, *, owner: str) -> None:
         """Count what a body takes besides its own bytes, such as itself unpacked, until `let_go`.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Iterable
 
 import pytest
@@ -126,3 +128,27 @@ def test_unfinished_bodies_of_strangers_share_little_memory() -> None:
     asyncio.run(story())
 
     assert bodies.held_bytes == 0
+
+
+class Page:
+    """What refers to itself, as a request and its page do."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body, self.itself = body, self
+
+
+def test_what_large_bodies_leave_goes_by_their_bytes_and_not_by_its_number() -> None:
+    bodies = Bodies(LIMITS)
+    kept: list[weakref.ref[Page]] = []
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(200):
+            body = asyncio.run(bodies.read({}, arriving([b"x" * KB * 100]), owner="key 1"))
+            kept.append(weakref.ref(Page(body)))
+            bodies.release(body, owner="key 1")
+    finally:
+        gc.enable()
+
+    # 8 MiB at most, where 20 would have stayed.
+    assert sum(page() is not None for page in kept) <= 82
