@@ -91,8 +91,15 @@ class BrowserPage:
         return faults_of(self.page, colours_alone=colours_alone)
 
     def _note_console(self, kind: str, text: str) -> None:
-        if kind == "error":
-            self._errors.append(f"console error: {text}")
+        if kind != "error":
+            return
+        # A request that the page itself gave up, for a newer one or as it was left: htmx says that
+        # it is over, and then why.
+        last = self._errors[-1] if self._errors else ""
+        if "htmx:sendAbort" in text and "htmx:afterRequest" in last:
+            self._errors.pop()
+            return
+        self._errors.append(f"console error: {text}")
 
     def _is_foreign(self, url: str) -> bool:
         parts = urlsplit(url)
