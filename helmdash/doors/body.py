@@ -25,7 +25,8 @@ ANONYMOUS = ""
 _SMALL_BYTES = 64 * 1024
 # Python looks for garbage by the number of objects, not by their size: what a form of a page left,
 # some nine times its bytes, waited until fifty thousand objects had been made. Among the young ones
-# alone: some milliseconds, where the reading of so many bytes took a hundred times that.
+# alone: some milliseconds, where the reading of so many bytes took a hundred times that. In the
+# process for large requests as well, which serves the same application.
 _LOOK_AFTER_BYTES = 8 * 1024 * 1024
 _UNPACKED = frozenset({b"", b"identity"})
 # The part of all memory for bodies that one caller may hold, and that all strangers together may:

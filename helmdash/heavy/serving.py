@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -16,11 +15,6 @@ from helmdash.heavy import frames
 from helmdash.heavy.frames import FORWARDER_KEY, App, Message, Scope
 
 log = logging.getLogger(__name__)
-
-# Python looks for garbage by the number of objects, not by their size: a page of a few thousand
-# that hold a form of 7 MB keeps some 60 MB. So many bytes of requests and answers are some 150 MB
-# of it; a look takes some 20 ms, and what brought so many bytes took ten times that.
-_LOOK_AFTER_BYTES = 16 * 1024 * 1024
 
 _end_turn: ContextVar[Callable[[], None] | None] = ContextVar("_end_turn", default=None)
 
@@ -41,7 +35,6 @@ class Server:
     def __init__(self, app: App) -> None:
         self._app = app
         self._tasks: set[asyncio.Task[None]] = set()
-        self._bytes = 0
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request, and close its connection."""
@@ -58,13 +51,6 @@ class Server:
         finally:
             self._tasks.discard(task)
             writer.close()
-            self._let_go()
-
-    def _let_go(self) -> None:
-        """Free what the requests so far have left, once it may be much."""
-        if self._bytes > _LOOK_AFTER_BYTES:
-            self._bytes = 0
-            gc.collect()
 
     async def _run(
         self, scope: Scope, body: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -81,7 +67,6 @@ class Server:
             pass  # told to stop, and the application did not answer
         finally:
             listening.cancel()
-            self._bytes += len(body) + request.sent
             with contextlib.suppress(OSError):
                 await writer.drain()
 
@@ -102,8 +87,6 @@ class _Request:
         self._body: bytes | None = body
         self._writer = writer
         self._has_turn = True
-        self.sent = 0
-        """Bytes of the answer so far."""
         self.left = asyncio.Event()
 
     async def receive(self) -> Message:
@@ -126,9 +109,7 @@ class _Request:
         elif message["type"] == "http.response.body":
             goes_on = message.get("more_body", False)
             kind = frames.CHUNK if goes_on else frames.END
-            piece = bytes(message.get("body", b""))
-            self.sent += len(piece)
-            frames.write_frame(self._writer, kind, piece)
+            frames.write_frame(self._writer, kind, bytes(message.get("body", b"")))
         await self._writer.drain()
 
     def end_turn(self) -> None:

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
-import weakref
 from pathlib import Path
 from typing import Any
 
 from helmdash.heavy import end_turn
 from helmdash.heavy.frames import FORWARDER_KEY, headers_out
-
-
-class _Cycle:
-    """Garbage that only a look for it frees, with what it holds."""
-
-    def __init__(self, body: bytes) -> None:
-        self.itself, self.body = self, body
-
-
-_left: weakref.WeakSet[_Cycle] = weakref.WeakSet()
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -49,11 +37,6 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
             await _say(send, b"", last=True)
         case "/wait":
             await _wait(json.loads(body), receive, send)
-        case "/leave":
-            gc.disable()  # as few objects as these have nobody look for them
-            _left.add(_Cycle(body))
-            await _begin(send)
-            await _say(send, b"%d" % len(_left), last=True)
         case "/die":
             os._exit(3)
         case "/break":

@@ -78,18 +78,6 @@ def waiting(tmp_path: Path, name: str, **more: object) -> tuple[bytes, Path, Pat
     return json.dumps({"began": str(began), "file": str(end), **more}).encode(), began, end
 
 
-def test_what_large_requests_leave_is_freed_by_its_size_not_by_its_number() -> None:
-    async def scene(forwarder: WorkerForwarder) -> None:
-        for _ in range(20):
-            leaving = Client("/leave", b"x" * 5_000_000)
-            await leaving.ask(forwarder)
-
-            # 16 MiB are looked for; one more may be at its end.
-            assert int(leaving.answer) <= 5
-
-    play(scene)
-
-
 def test_a_request_arrives_as_it_came_and_its_answer_as_it_was_made() -> None:
     async def scene(forwarder: WorkerForwarder) -> None:
         echo, stream = Client("/echo", b"x" * 3_000_000), Client("/stream")
