@@ -65,7 +65,6 @@ class Slot(NamedTuple):
 class Stored:
     """Figures by key, as rollups have them, and the changes that are not in them yet.
 
-    latest: the newest period of the narrowest width that was read for a key, by its beginning.
     is_behind: more waits than was read.
     """
 
@@ -101,10 +100,10 @@ def read_spans(
     asked = _Asked(project_id, marginal, spans, most_uncounted, words, distributions)
     has_versions = connection_for(Rollup).vendor == "postgresql"
     if is_summed and has_versions:
-        found, long = asked.read(_VERSIONS, fits)
+        found, long = asked.read(fits, has_texts=False)
         if asked.add_sums(found, long):
             return found
-    found, long = asked.read(_TEXTS, fits)
+    found, long = asked.read(fits, has_texts=True)
     for (key, width), rows in long.items():
         if is_summed:
             told = summed(asked.place(key, width), [each.row for each in rows], asked.load)
@@ -114,9 +113,8 @@ def read_spans(
     return found
 
 
-# What is read of a row of a wide period: its figures, or what tells that they are still the same.
-# A row's version on PostgreSQL: who wrote it and where it lies.
-_TEXTS: Final = "0, ''"
+# What tells that the figures of a row on PostgreSQL are still the same: who wrote it, and where it
+# lies.
 _VERSIONS: Final = "id, xmin::text || ctid::text"
 _LongRows = dict[tuple[Key, int], list[Versioned]]
 
@@ -147,15 +145,19 @@ class _Asked:
         is_whole = any(word in row.figures for word in _WHOLE)
         return with_only(counts, self.distributions) if is_whole else counts
 
-    def read(self, told: str, fits: Callable[[Key], bool] | None) -> tuple[Stored, _LongRows]:
-        """Quarter-hours and what waits; and rows of wider periods by key and width, of which is
-        `told` (_TEXTS or _VERSIONS)."""
+    def read(
+        self, fits: Callable[[Key], bool] | None, *, has_texts: bool
+    ) -> tuple[Stored, _LongRows]:
+        """Quarter-hours and what waits; and rows of wider periods by key and width, with their
+        figures, or with their versions alone."""
         found = Stored()
         waiting = 0
         # Every period has the same keys: each is looked at once.
         keys: dict[str, Key | None] = {}
         long: _LongRows = {}
-        for width, period, stored_key, pk, version, text, *others in _rows(*self._statement(told)):
+        for width, period, stored_key, pk, version, text, *others in _rows(
+            *self._statement(has_texts)
+        ):
             if width < 0:
                 waiting += 1
                 if waiting <= self.most_uncounted:
@@ -176,7 +178,7 @@ class _Asked:
         is_behind = waiting > self.most_uncounted
         return replace(found, is_behind=is_behind), long
 
-    def _statement(self, told: str) -> tuple[str, list[Any]]:
+    def _statement(self, has_texts: bool) -> tuple[str, list[Any]]:
         figures = ", ".join(["figures", *self.columns])
         nothing = ", ".join(["NULL"] * len(self.columns))
         # The key up to the end of its first word, which no other word's key begins with.
@@ -186,11 +188,12 @@ class _Asked:
         pieces: list[str] = []
         values: list[Any] = []
         for span in self.spans:
-            has_texts = told == _TEXTS or span.width is Width.QUARTER
-            shown = figures if has_texts else ", ".join(filter(None, ["''", nothing]))
-            which = _TEXTS if has_texts else told
-            pieces.append(f"SELECT width, period, key, {which}, {shown} FROM {_ROLLUPS}{_OF_SPAN}")
-            pieces[-1] += narrowed
+            if has_texts or span.width is Width.QUARTER:
+                told = f"0, '', {figures}"
+            else:
+                told = ", ".join(filter(None, [_VERSIONS, "''", nothing]))
+            of_span = f"SELECT width, period, key, {told} FROM {_ROLLUPS}{_OF_SPAN}{narrowed}"
+            pieces.append(of_span)
             first = _LEAST if span.first is None else span.first
             end = _MOST if span.end is None else span.end
             values += [self.project_id, self.marginal.value, span.width.value, first, end]
