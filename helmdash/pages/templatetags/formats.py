@@ -348,7 +348,7 @@ def compared(value: object, *, is_time: bool = False) -> SafeString | str:
         return dash("not known")
     if is_time and isinstance(value, int):
         return taken(value)
-    return thousands(value) if isinstance(value, int) else str(value)
+    return thousands(value) if isinstance(value, int) else breakable(str(value))
 
 
 @register.filter
@@ -359,8 +359,10 @@ def thousands(value: int) -> str:
 
 @register.filter
 def breakable(label: str) -> SafeString:
-    """A dotted name, which a narrow column breaks between its parts."""
-    text = escape(label).replace(".", ".<wbr>").replace("/", "/<wbr>")
+    """A name of several parts, which a narrow column breaks between them."""
+    text: str = escape(label)
+    for between in "./_":
+        text = text.replace(between, f"{between}<wbr>")
     return mark_safe(text)  # noqa: S308  (escaped above)
 
 
