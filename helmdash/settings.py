@@ -276,7 +276,9 @@ LOGGING = {
         # the log of alerts. Without a handler of their own, nothing below this level is shown.
         "apprise": {"level": "CRITICAL"},
         "urllib3": {"level": "CRITICAL"},
-        # With a traceback for each, which anybody can cause; the page names the setting.
+        # With a traceback for each, which anybody can cause; the page says what is wrong.
         "django.security.DisallowedHost": {"level": "CRITICAL"},
+        "django.security.TooManyFieldsSent": {"level": "CRITICAL"},
+        "django.security.TooManyFilesSent": {"level": "CRITICAL"},
     },
 }

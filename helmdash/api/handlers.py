@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
@@ -30,6 +30,7 @@ from helmdash.core.calls.completion import UnknownModel
 from helmdash.core.catalog.catalog import CatalogError
 from helmdash.core.decoding.decoding import Undecodable
 from helmdash.core.whatif.edits import BadEdits
+from helmdash.doors.too_many import too_many_parameters
 from helmdash.operations.budgets.editing import BudgetConflict, BudgetProblems, NoSuchBudget
 from helmdash.operations.care import CareProblem, NoConversation, NoReminder
 from helmdash.operations.database.replica import is_on_replica
@@ -147,6 +148,10 @@ def _too_big(error: RequestDataTooBig) -> Problem:
     return Problem(code=Code.TOO_LARGE, detail="The body is too large.")
 
 
+def _too_many(error: TooManyFieldsSent) -> Problem:
+    return Problem(code=Code.MALFORMED, detail=too_many_parameters())
+
+
 def _ninja(error: HttpError | NinjaValidationError) -> Problem:
     """Never met: our routes authenticate and validate themselves."""
     return Problem(code=Code.MALFORMED, detail="The request cannot be read.")
@@ -201,6 +206,7 @@ _HANDLERS: dict[type[Exception], Callable[..., Problem]] = {
     Stopping: _stopping,
     Http404: _gone,
     RequestDataTooBig: _too_big,
+    TooManyFieldsSent: _too_many,
     RecorderFull: _recorder_full,
     OperationalError: _database_away,
     InterfaceError: _database_away,

@@ -23,8 +23,14 @@ from helmdash.api.problems import Code, not_found
 View = Callable[..., HttpResponseBase]
 
 # What can go wrong wherever a key is needed, a body is read, something is looked up.
-_ALWAYS = (Code.UNAUTHORIZED, Code.TOO_MANY_REQUESTS, Code.INTERNAL, Code.UNAVAILABLE)
-_WITH_BODY = (Code.MALFORMED, Code.TOO_LARGE, Code.UNSUPPORTED_MEDIA_TYPE)
+_ALWAYS = (
+    Code.MALFORMED,
+    Code.UNAUTHORIZED,
+    Code.TOO_MANY_REQUESTS,
+    Code.INTERNAL,
+    Code.UNAVAILABLE,
+)
+_WITH_BODY = (Code.TOO_LARGE, Code.UNSUPPORTED_MEDIA_TYPE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

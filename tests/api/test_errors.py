@@ -50,6 +50,21 @@ def test_what_is_not_json_is_400(owner: Door, text: bytes) -> None:
     _problem(owner.post("/calls", text), 400, "malformed")
 
 
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/calls"), ("GET", "/budgets/1"), ("POST", "/calls")]
+)
+def test_an_address_with_too_many_parameters_is_400_and_no_fault_of_ours(
+    owner: Door, method: str, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    response = owner.send(
+        method, f"{path}?{'a=1&' * 1001}", examples.CALL if method == "POST" else None
+    )
+
+    body = _problem(response, 400, "malformed")
+    assert body["detail"] == "The address has more than 1,000 parameters. Send fewer at once."
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize("text", [b"[]", b"5", b"null", b'"text"', b"true"])
 def test_what_is_not_an_object_is_422(owner: Door, text: bytes) -> None:
     body = _problem(owner.post("/calls", text), 422, "invalid")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
 
@@ -39,6 +42,39 @@ def test_a_host_that_is_none_is_shown_as_text(db: None, host: str) -> None:
     assert "<script>alert" not in page
     assert "\u202e" not in page
     assert "a" * 300 not in page
+
+
+QUERY = "a=1&" * 1001
+FIELDS = {f"a{number}": "1" for number in range(1001)}
+FILES = {f"a{number}": SimpleUploadedFile("a.txt", b"x") for number in range(101)}
+
+
+@pytest.mark.parametrize(
+    ("query", "form", "sentence"),
+    [
+        (QUERY, None, "The address has more than 1,000 parameters."),
+        (QUERY, {"a": "1"}, "The address has more than 1,000 parameters."),
+        ("", FIELDS, "The form has more than 1,000 fields."),
+        ("", FILES, "The form has more than 100 files."),
+    ],
+    ids=["parameters", "parameters of a form", "fields", "files"],
+)
+@pytest.mark.parametrize("accept", ["*/*", "application/json"])
+def test_too_many_parts_of_a_request_are_named_and_leave_nothing_in_the_log(
+    db: None,
+    query: str,
+    form: dict[str, Any] | None,
+    sentence: str,
+    accept: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    client, path = Client(headers={"accept": accept}), f"/login/?{query}"
+    response = client.get(path) if form is None else client.post(path, form)
+
+    kind = "text/html; charset=utf-8" if accept == "*/*" else "application/problem+json"
+    assert (response.status_code, response["Content-Type"]) == (400, kind)
+    assert sentence in response.content.decode()
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize("cookie", ["\0" * 32, "aaaaaaaa\0", "a" * 33])

@@ -1,6 +1,7 @@
 """What Django itself finds wrong with a request before any view is asked.
 
-Almost always the host: a server that got a name, and was not told of it.
+Almost always the host: a server that got a name, and was not told of it. Else what has too many
+parts.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
 from helmdash.doors.problems import CONTENT_TYPE, Code, Problem, body_of
+from helmdash.doors.too_many import too_many_of
 from helmdash.doors.wanted import Wanted, wanted_of
 
 _HOST_CHARS = 200
@@ -17,8 +19,10 @@ _UNREADABLE = "This request cannot be read."
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """400: a page, or a problem for programs. Names the setting where the host is not known."""
-    said = _sentence(request) if isinstance(exception, DisallowedHost) else ""
+    """400: a page, or a problem for programs. Names the setting where the host is not known,
+    and what there is too much of."""
+    is_host = isinstance(exception, DisallowedHost)
+    said = _sentence(request) if is_host else too_many_of(exception, request.META["QUERY_STRING"])
     wanted = wanted_of(request.headers.get("Accept", "").encode())
     if request.path.startswith("/api/") or wanted is Wanted.JSON:
         problem = Problem(code=Code.MALFORMED, detail=said or _UNREADABLE)
