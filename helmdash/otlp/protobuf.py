@@ -23,6 +23,7 @@ from helmdash.otlp.export import (
     is_id,
 )
 from helmdash.otlp.signals import BadExport, Signal, TooManyRecords
+from helmdash.otlp.unreadable import unreadable_member
 from helmdash.otlp.wire import BrokenWire, Table, count_messages, path_table, whole_table
 
 _CLIENT = 3  # SPAN_KIND_CLIENT
@@ -63,8 +64,9 @@ def decode(signal: Signal, body: bytes) -> Export:
         _check_size(signal, body)
         request = _REQUESTS[signal].FromString(body)
     except (BrokenWire, DecodeError):
-        name = _REQUESTS[signal].DESCRIPTOR.name
-        raise BadExport(f"The body is not a protobuf message {name}.") from None
+        descriptor = _REQUESTS[signal].DESCRIPTOR
+        why = unreadable_member(body, descriptor)
+        raise BadExport(why or f"The body is not a protobuf message {descriptor.name}.") from None
     if signal is Signal.TRACES:
         return _traces(request)
     return _logs(request) if signal is Signal.LOGS else _metrics(request)

@@ -13,14 +13,15 @@ Table: TypeAlias = "Mapping[int, Table | None]"
 each, an empty one where nothing in there is counted; None for numbers that may be packed."""
 
 # protobuf's own limit.
-_MOST_LEVELS = 100
+MOST_LEVELS = 100
 # An attribute is two messages and four tags.
 _TAGS_EACH = 3
 # A hundred thousand records have a dozen members each that are not counted. About a second.
 _FREE_TAGS = 2_000_000
-_VARINT, _FIXED64, _SIZED, _FIXED32 = 0, 1, 2, 5
+VARINT, FIXED64, SIZED, FIXED32 = 0, 1, 2, 5
 # google.protobuf.FieldDescriptor's TYPE_STRING and TYPE_BYTES, and those of a fixed size.
-_TEXTS = (9, 12)
+STRING = 9
+_TEXTS = (STRING, 12)
 _FIXED = (1, 2, 6, 7, 15, 16)
 _LEFT_OUT: Any = object()
 
@@ -51,14 +52,14 @@ def _count(body: bytes, table: Table, most: int) -> int:
         tag = body[position]
         position += 1
         if tag > 127:
-            tag, position = _varint(body, position - 1)
+            tag, position = read_varint(body, position - 1)
         kind = tag & 7
         below = table.get(tag >> 3, _LEFT_OUT)
-        if kind == _SIZED:
+        if kind == SIZED:
             size = body[position]
             position += 1
             if size > 127:
-                size, position = _varint(body, position - 1)
+                size, position = read_varint(body, position - 1)
             if position + size > end:
                 raise BrokenWire
             if below is _LEFT_OUT:
@@ -70,19 +71,19 @@ def _count(body: bytes, table: Table, most: int) -> int:
                 found += 1
                 tags += _TAGS_EACH
                 if below and size:
-                    if len(above) >= _MOST_LEVELS:
+                    if len(above) >= MOST_LEVELS:
                         raise BrokenWire
                     above.append((end, table))
                     end, table = position + size, below
                 else:
                     position += size
-        elif kind == _VARINT:
+        elif kind == VARINT:
             while body[position] > 127:
                 position += 1
             position += 1
             found += below is None
-        elif kind in (_FIXED64, _FIXED32):
-            position += 8 if kind == _FIXED64 else 4
+        elif kind in (FIXED64, FIXED32):
+            position += 8 if kind == FIXED64 else 4
         else:
             raise BrokenWire
         if position > end:
@@ -92,8 +93,8 @@ def _count(body: bytes, table: Table, most: int) -> int:
             return max(found, most + 1)
 
 
-def _varint(body: bytes, position: int) -> tuple[int, int]:
-    """A number, and where the next begins."""
+def read_varint(body: bytes, position: int) -> tuple[int, int]:
+    """A number, and where the next begins. Raises BrokenWire and IndexError."""
     value = shift = 0
     while True:
         byte = body[position]

@@ -343,6 +343,64 @@ def test_what_is_no_export_is_told_so_and_never_fails(
     assert not Call.objects.exists()
 
 
+def _listed(levels: int) -> dict[str, Any]:
+    told: Any = "end"
+    for _ in range(levels):
+        told = [told]
+    return {"a": 1, "b": told}
+
+
+# What UTF-8 never has, in place of a text that is found in the body.
+NO_TEXT, MARKED = b"\xff\xfe", "QQ"
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("body", "path", "sentence"),
+    [
+        (
+            spans_protobuf([SpanOut(), SpanOut(number=2, name=MARKED)]),
+            "/v1/traces",
+            "resource_spans[0].scope_spans[0].spans[1].name: is not UTF-8",
+        ),
+        (
+            logs_protobuf([{"a": 1, MARKED: 2}], scope=""),
+            "/v1/logs",
+            "resource_logs[0].scope_logs[0].log_records[0].attributes[1].key: is not UTF-8",
+        ),
+        (
+            logs_protobuf([{"a": [1, {"b": MARKED}]}], scope=""),
+            "/v1/logs",
+            "attributes[0].value.array_value.values[1].kvlist_value.values[0].value.string_value: ",
+        ),
+        (
+            logs_protobuf([_listed(48)], scope=""),
+            "/v1/logs",
+            "log_records[0].attributes[1].value.array_value",
+        ),
+        (logs_protobuf([_listed(48)], scope=""), "/v1/logs", ": lies more than 100 messages deep"),
+        (spans_protobuf([SpanOut()])[:-3], "/v1/traces", "is not a protobuf message"),
+        (b"\x0a\x02\x0b" + NO_TEXT, "/v1/logs", "is not a protobuf message"),
+    ],
+    ids=["name", "key", "value", "place", "depth", "cut", "group"],
+)
+def test_what_no_reader_of_protobuf_takes_is_named(
+    key: str, body: bytes, path: str, sentence: str
+) -> None:
+    broken = body.replace(MARKED.encode(), NO_TEXT)
+    answer = send(broken, key=key, kind=PROTOBUF, path=path)
+
+    assert answer.status == 400
+    assert sentence in answer.body.decode("utf-8", "replace")
+    assert len(answer.body) < 450
+
+
+def test_lists_as_deep_as_protobuf_goes_are_taken(key: str) -> None:
+    answer = send(logs_protobuf([_listed(47)], scope=""), key=key, kind=PROTOBUF, path="/v1/logs")
+
+    assert (answer.status, answer.body) == (200, b"")
+
+
 def test_who_exports_with_a_wrong_key_is_told_of_on_the_page_connect(key: str) -> None:
     agent = "OTel-OTLP-Exporter-JavaScript/0.203.0"
 
