@@ -17,7 +17,7 @@ from django.middleware.gzip import GZipMiddleware
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.http import MAX_URL_REDIRECT_LENGTH, url_has_allowed_host_and_scheme
 
 from helmdash.core.access.origin import Origin, Way, coming_by, origin
 from helmdash.core.access.permissions import Forbidden
@@ -39,6 +39,8 @@ _OPEN_PREFIXES = ("/login/", "/static/", "/api/", "/alerts/seen/", "/weekly/stop
 _WAYS = (("/admin/", Way.ADMIN), ("/api/", Way.API))
 # The longest spelling of an IPv6 address.
 _ADDRESS_CHARS = 45
+# What Django leads to at most is as long; every sign of an address can become three.
+_MOST_ADDRESS_CHARS = MAX_URL_REDIRECT_LENGTH
 # Fields of a form that nobody typed.
 _UNTYPED = frozenset(
     {"csrfmiddlewaretoken", scope.FORM_FIELD, "id", "do", "position", "updated_at"}
@@ -205,4 +207,6 @@ def _page_of(request: HttpRequest) -> str:
 
 
 def _sign_in(page: str) -> str:
-    return f"{reverse('login')}?{urlencode({'next': page})}"
+    """Where to sign in, and from there to the page, unless its address is too long for that."""
+    address = f"{reverse('login')}?{urlencode({'next': page})}"
+    return address if len(address) <= _MOST_ADDRESS_CHARS else reverse("login")

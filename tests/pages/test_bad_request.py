@@ -77,6 +77,26 @@ def test_too_many_parts_of_a_request_are_named_and_leave_nothing_in_the_log(
     assert caplog.records == []
 
 
+@pytest.mark.parametrize("sign", ["&", "/"])
+def test_who_has_to_sign_in_is_led_there_from_the_longest_address(
+    db: None, sign: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    response = Client().get("/calls/?q=" + sign * 7_000)
+
+    assert (response.status_code, response["Location"]) == (302, "/login/")
+    assert caplog.records == []
+
+
+def test_what_would_lead_to_too_long_an_address_is_told_so(
+    owner: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    response = owner.get("/export/calls.csv", {"query": "/" * 6_000, "range": "nope"})
+
+    assert response.status_code == 400
+    assert "too long for the address" in response.content.decode()
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize("cookie", ["\0" * 32, "aaaaaaaa\0", "a" * 33])
 def test_a_cookie_that_is_no_key_of_a_session_is_none(db: None, cookie: str) -> None:
     client = Client()

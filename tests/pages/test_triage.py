@@ -151,3 +151,11 @@ def test_the_failed_calls_of_the_range_are_counted_first_of_all(
     # Red is for what somebody has to see to.
     assert "is-critical" in counter
     assert "is-critical" not in quiet.split("/calls/?cause=any", 1)[1]
+
+
+def test_what_is_no_range_is_not_carried_on(owner: Client) -> None:
+    said = {"cause": "x", "model": "m", "state": "muted", "range": "x" * 20_000}
+
+    answer = owner.post("/failures/mark/", said)
+
+    assert (answer.status_code, answer["Location"]) == (302, "/?project=default#failing")

@@ -6,7 +6,7 @@ parts.
 
 from __future__ import annotations
 
-from django.core.exceptions import DisallowedHost
+from django.core.exceptions import DisallowedHost, DisallowedRedirect
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
@@ -15,14 +15,15 @@ from helmdash.doors.too_many import too_many_of
 from helmdash.doors.wanted import Wanted, wanted_of
 
 _HOST_CHARS = 200
+# Where it would have led to is a site of our own in any case.
+_TOO_LONG = "What was sent is too long for the address that it leads to. Send less of it."
 _UNREADABLE = "This request cannot be read."
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """400: a page, or a problem for programs. Names the setting where the host is not known,
     and what there is too much of."""
-    is_host = isinstance(exception, DisallowedHost)
-    said = _sentence(request) if is_host else too_many_of(exception, request.META["QUERY_STRING"])
+    said = _sentence(request, exception)
     wanted = wanted_of(request.headers.get("Accept", "").encode())
     if request.path.startswith("/api/") or wanted is Wanted.JSON:
         problem = Problem(code=Code.MALFORMED, detail=said or _UNREADABLE)
@@ -32,7 +33,17 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     )
 
 
-def _sentence(request: HttpRequest) -> str:
+def _sentence(request: HttpRequest, exception: Exception) -> str:
+    match exception:
+        case DisallowedHost():
+            return _of_host(request)
+        case DisallowedRedirect():
+            return _TOO_LONG
+        case _:
+            return too_many_of(exception, request.META["QUERY_STRING"])
+
+
+def _of_host(request: HttpRequest) -> str:
     host = request.META.get("HTTP_HOST", "")[:_HOST_CHARS]
     return (
         f"This server does not answer to the host {host!r}. "

@@ -17,6 +17,8 @@ from helmdash.pages.forms import FailureMarkForm, TriageForm
 from helmdash.pages.guards import post_only, require_storable, takes
 from helmdash.pages.render import PageRequest
 
+# The longest are two times; what is longer would lead to no address at all.
+_RANGE_CHARS = 100
 _OF_CONVERSATIONS = {
     Word.DONE: "Done: it comes back when a call gives a reason again.",
     Word.SNOOZED: "Snoozed for an hour, unless it gets worse.",
@@ -49,8 +51,8 @@ def mark_failures(request: PageRequest) -> HttpResponse:
         messages.success(request, _SAID[state])
     else:
         messages.error(request, "; ".join(form.problems))
-    asked = request.POST.get("range")
-    query = f"?{urlencode({'range': asked})}" if asked else ""
+    asked = request.POST.get("range", "")
+    query = f"?{urlencode({'range': asked})}" if 0 < len(asked) <= _RANGE_CHARS else ""
     return HttpResponseRedirect(f"{request.page}{query}#failing")
 
 
