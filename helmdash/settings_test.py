@@ -23,7 +23,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     }
     DATABASES["default"]["OPTIONS"] = {
         **DATABASES["default"]["OPTIONS"],
-        "init_command": "PRAGMA page_size=16384; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;"
+        "init_command": "PRAGMA page_size=4096; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;"
         " PRAGMA secure_delete=ON;",
     }
 else:

@@ -17,7 +17,10 @@ import orjson
 
 from bench.floors.passing import Receive, Scope, Send, finish, read_body, start
 
-_PRAGMAS = "PRAGMA page_size=16384; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+_PRAGMAS = (
+    "PRAGMA page_size=4096; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+    " PRAGMA wal_autocheckpoint=4000;"
+)
 _TABLE = """
 CREATE TABLE IF NOT EXISTS call (
     id INTEGER PRIMARY KEY, name TEXT UNIQUE, conversation TEXT, model TEXT, started_at TEXT,
