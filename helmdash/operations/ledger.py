@@ -11,6 +11,7 @@ from django.db.models import F, Min
 from django.db.models.functions import Coalesce
 
 from helmdash.queries.ledger import COUNTS, LedgerCounts, ProcessLedger
+from helmdash.records.direct import change
 from helmdash.records.models import Call, RecorderLedger
 
 # Processes that have ended and are listed one by one; the rest is one row.
@@ -29,10 +30,9 @@ def write(own: ProcessLedger) -> None:
     """
     adapt = connection.ops.adapt_datetimefield_value
     times = (adapt(own.seen_at), adapt(own.stopped_at))
-    with connection.cursor() as cursor:
-        cursor.execute(_UPDATE, (*times, *_counts_of(own.counts), own.name))
-        is_there = cursor.rowcount > 0
-    if not is_there:
+    if change(_UPDATE, (*times, *_counts_of(own.counts), own.name)) > 0:
+        return
+    with transaction.atomic():
         RecorderLedger.objects.create(
             name=own.name,
             started_at=own.started_at,

@@ -19,6 +19,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -27,6 +28,7 @@ from django.db import Error as DatabaseFault
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from helmdash.operations.database import rule_sets
+from helmdash.records.direct import is_postgres
 
 _held: dict[str, tuple[sqlite3.Connection, tuple[int, int]]] = {}
 _holding = threading.RLock()
@@ -40,8 +42,14 @@ class DatabaseFileGone(OperationalError):
 
 def database_file() -> Path | None:
     """Where the SQLite file is; None on PostgreSQL and in memory."""
-    name = str(connection.settings_dict["NAME"])
-    if connection.vendor != "sqlite" or ":memory:" in name or "mode=memory" in name:
+    return None if is_postgres() else _file_of(str(connection.settings_dict["NAME"]))
+
+
+# Asked before each group of calls that is stored.
+@lru_cache(maxsize=16)
+def _file_of(name: str) -> Path | None:
+    """What a name of the settings stands for; None: memory."""
+    if ":memory:" in name or "mode=memory" in name:
         return None
     if name.startswith(_URI):
         return Path(unquote(name.removeprefix(_URI).split("?", 1)[0]))
