@@ -11,7 +11,7 @@ from django.db.models import F, Min
 from django.db.models.functions import Coalesce
 
 from helmdash.queries.ledger import COUNTS, LedgerCounts, ProcessLedger
-from helmdash.records.direct import change
+from helmdash.records.direct import change_apart
 from helmdash.records.models import Call, RecorderLedger
 
 # Processes that have ended and are listed one by one; the rest is one row.
@@ -27,10 +27,11 @@ def write(own: ProcessLedger) -> None:
     """Put the row of this process where its counts are. One statement, but for the first time.
 
     It comes with every group of calls; Django takes longer to word it than a database to do it.
+    Where it fails, the caller's transaction goes on without it.
     """
     adapt = connection.ops.adapt_datetimefield_value
     times = (adapt(own.seen_at), adapt(own.stopped_at))
-    if change(_UPDATE, (*times, *_counts_of(own.counts), own.name)) > 0:
+    if change_apart(_UPDATE, (*times, *_counts_of(own.counts), own.name)) > 0:
         return
     with transaction.atomic():
         RecorderLedger.objects.create(

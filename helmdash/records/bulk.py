@@ -25,7 +25,15 @@ from django.db import connection, models
 from psycopg.pq import PipelineStatus
 
 from helmdash.records import partitions
-from helmdash.records.direct import ask, is_postgres, sqlite_driver, tell, tell_many
+from helmdash.records.direct import (
+    ask,
+    ask_prepared,
+    is_postgres,
+    sqlite_driver,
+    tell,
+    tell_many,
+    tell_prepared,
+)
 from helmdash.records.json_rows import rows_as_json, rows_source
 from helmdash.records.possible_values import require_possible
 
@@ -41,7 +49,7 @@ def allocate_ids(model: type[models.Model], count: int) -> Sequence[int]:
     table = model._meta.db_table
     if is_postgres():
         statement = "SELECT nextval(%s::regclass) FROM generate_series(1, %s)"
-        return [row[0] for row in ask(statement, [_sequence_of(table), count])]
+        return [row[0] for row in ask_prepared(statement, [_sequence_of(table), count])]
     # SQLite: the write lock is held, so nobody else can take these numbers. The inserts move
     # sqlite_sequence on, and a deleted row's number is not given again.
     found = ask("SELECT seq FROM sqlite_sequence WHERE name = %s", [table])
@@ -78,7 +86,7 @@ def insert_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) ->
     _, converters = _columns(model, names)
     values = _values(rows, names, converters)
     if is_postgres() and (len(rows) <= _FEW or is_sent_together()):
-        tell(_insertion_of_json(model, names), rows_as_json(model, names, values))
+        tell_prepared(_insertion_of_json(model, names), rows_as_json(model, names, values))
         return
     statement = _insertion(model, names)
     if is_postgres():
@@ -159,7 +167,7 @@ def upsert_rows(
     statement = _upsert(model, names, tuple(unique), update)
     values = _values(rows, names, converters)
     if is_postgres():
-        tell(statement, rows_as_json(model, names, values))
+        tell_prepared(statement, rows_as_json(model, names, values))
         return
     require_possible(model, names, values)
     tell_many(statement, values)
@@ -202,7 +210,7 @@ def insert_missing(
         f" RETURNING {quote(unique[-1])}, id"
     )
     given = rows_as_json(model, names, _values(rows, names, converters))
-    return dict(ask(statement, given))
+    return dict(ask_prepared(statement, given))
 
 
 def update_rows(

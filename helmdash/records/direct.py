@@ -1,21 +1,32 @@
-"""Statements of recording, given to SQLite's driver without what Django does around each.
+"""Statements of recording, given to the database's driver without what Django does around each.
 
 A cursor of Django's asks for its thread, its settings and its log, and words a statement anew each
-time it is carried out: some twenty microseconds, for each of the twenty statements that one call
-takes. On PostgreSQL, and where somebody counts or wraps statements (tests, `DEBUG`), they go
-Django's way. Inside of a transaction of Django's as well as out of one.
+time it is carried out: some twenty microseconds on SQLite, for each of the twenty statements that
+one call takes. PostgreSQL reads and plans what Django sends it each time anew, which is half of its
+work for one call: what says so is prepared there once for a connection (ADR 71). Where somebody
+counts or wraps statements (tests, `DEBUG`), they go Django's way. Inside of a transaction of
+Django's as well as out of one.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
+from weakref import WeakSet
 
-from django.db import DEFAULT_DB_ALIAS, connections
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+# A connection of a thread that stores has this as psycopg's `prepare_threshold`: it prepares what
+# says so, and nothing because it was asked often.
+PREPARED_WHERE_SAID = 1_000_000_000
+_APART = "SAVEPOINT apart", "RELEASE SAVEPOINT apart", "ROLLBACK TO SAVEPOINT apart"
+# Connections of which it is known that no pooler is in between.
+_straight: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
 
 @cache
@@ -54,9 +65,10 @@ def ask(
         return list(database.connection.execute(_for_sqlite(statement), values))
 
 
-def tell(statement: str, values: Sequence[Any]) -> None:
-    """Carry out a statement that gives nothing back. Raises what Django's cursors raise."""
-    database = connections[DEFAULT_DB_ALIAS]
+def tell(statement: str, values: Sequence[Any], *, of: BaseDatabaseWrapper | None = None) -> None:
+    """Carry out a statement that gives nothing back. Raises what Django's cursors raise. of: as of
+    `ask`."""
+    database = of or connections[DEFAULT_DB_ALIAS]
     if not _is_direct(database):
         with database.cursor() as cursor:
             cursor.execute(statement, values)
@@ -65,15 +77,55 @@ def tell(statement: str, values: Sequence[Any]) -> None:
         database.connection.execute(_for_sqlite(statement), values)
 
 
-def change(statement: str, values: Sequence[Any]) -> int:
-    """Carry out an UPDATE or a DELETE; gives how many rows it changed. Raises as `tell` does."""
+def ask_prepared(statement: str, values: Sequence[Any]) -> list[Any]:
+    """`ask`, by a statement that PostgreSQL may plan once for a connection: for questions whose
+    plan does not hang on how many rows a table has. A plan is kept while a table grows from
+    nothing."""
     database = connections[DEFAULT_DB_ALIAS]
-    if not _is_direct(database):
-        with database.cursor() as cursor:
+    if not _prepares(database):
+        return ask(statement, values, of=database)
+    with database.wrap_database_errors:
+        return _prepared(database, statement, values).fetchall()
+
+
+def tell_prepared(statement: str, values: Sequence[Any]) -> None:
+    """`tell`, by a statement that PostgreSQL may plan once for a connection: for an INSERT that
+    looks no row up (see `ask_prepared`), and says what type a value is where no column does."""
+    database = connections[DEFAULT_DB_ALIAS]
+    if not _prepares(database):
+        tell(statement, values, of=database)
+        return
+    with database.wrap_database_errors:
+        _prepared(database, statement, values)
+
+
+def change_apart(statement: str, values: Sequence[Any]) -> int:
+    """Carry out an UPDATE or a DELETE; gives how many rows it changed. Where it fails, the
+    transaction goes on without it.
+
+    On SQLite a statement that fails has done nothing. Elsewhere it takes a savepoint, which is made
+    and let go of in one round trip. Raises what Django's cursors raise.
+    """
+    database = connections[DEFAULT_DB_ALIAS]
+    if _is_direct(database):
+        with database.wrap_database_errors:
+            return int(database.connection.execute(_for_sqlite(statement), values).rowcount)
+    if not (database.in_atomic_block and _prepares(database)):
+        with transaction.atomic(), database.cursor() as cursor:
             cursor.execute(statement, values)
             return int(cursor.rowcount)
+    driver, (begin, end, undo) = database.connection, _APART
     with database.wrap_database_errors:
-        return int(database.connection.execute(_for_sqlite(statement), values).rowcount)
+        try:
+            with driver.pipeline():
+                driver.execute(begin)
+                changed = _prepared(database, statement, values)
+                driver.execute(end)
+        except psycopg.Error:
+            with suppress(psycopg.Error):
+                driver.execute(undo)
+            raise
+    return int(changed.rowcount)
 
 
 def tell_many(statement: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -99,6 +151,36 @@ def _is_direct(database: BaseDatabaseWrapper) -> bool:
     if database.needs_rollback:
         database.validate_no_broken_transaction()
     return True
+
+
+def _prepares(database: BaseDatabaseWrapper) -> bool:
+    """Whether statements that say so are prepared on this connection; connects.
+
+    Not behind a pooler, which may give each transaction another connection of the server's. Such a
+    one shows in the process that a connection was told is its own, and that is not.
+    """
+    if database.vendor != "postgresql" or database.queries_logged or database.execute_wrappers:
+        return False
+    database.ensure_connection()
+    database.validate_no_broken_transaction()
+    driver = database.connection
+    if driver.prepare_threshold is None:
+        return False
+    if driver not in _straight:
+        ((process,),) = driver.execute("SELECT pg_backend_pid()").fetchall()
+        if process != driver.info.backend_pid:
+            driver.prepare_threshold = None
+            return False
+        _straight.add(driver)
+    return True
+
+
+def _prepared(
+    database: BaseDatabaseWrapper, statement: str, values: Sequence[Any]
+) -> psycopg.Cursor[Any]:
+    """The cursor that has carried it out. Not of the connection's own class: Django's binds values
+    by writing them into the statement."""
+    return psycopg.Cursor(database.connection).execute(statement, values, prepare=True)
 
 
 # A statement is worded once for each shape of rows, so these are as few.

@@ -6,7 +6,6 @@ cannot be stored, however often it is tried).
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -17,7 +16,6 @@ from django.db import (
     IntegrityError,
     OperationalError,
     connection,
-    transaction,
 )
 from django.db.utils import InterfaceError, NotSupportedError, ProgrammingError
 
@@ -28,7 +26,6 @@ from helmdash.operations.recorder.units import Outcome, Unit, stored
 from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.ledger import ProcessLedger
-from helmdash.records.direct import is_postgres
 from helmdash.records.models import Project
 
 logger = logging.getLogger(__name__)
@@ -143,10 +140,8 @@ def resolve(units: Sequence[Unit]) -> list[Unit]:
 def book(row: ProcessLedger) -> None:
     """Write a row of the ledger, in the caller's transaction."""
     try:
-        # No call is to be refused for a fault of the ledger. On SQLite a statement that fails has
-        # done nothing, and the transaction goes on; elsewhere it takes a savepoint.
-        with transaction.atomic() if is_postgres() else contextlib.nullcontext():
-            ledger.write(row)
+        # No call is to be refused for a fault of the ledger.
+        ledger.write(row)
     except Exception as error:
         if is_unavailable(error):
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from helmdash.operations.database.sqlite_file import database_file, existing
+from helmdash.records.direct import PREPARED_WHERE_SAID
 
 # Every count and every word of a closed set is a condition of its table, and every JSON column is
 # parsed to see whether it is JSON: a quarter of what SQLite takes to store a call. Whoever writes
@@ -27,6 +28,8 @@ def use_own_connection() -> None:
     if own.vendor == "sqlite":
         options["timeout"] = SQLITE_WAIT_SECONDS
         options["init_command"] = options.get("init_command", "") + _UNCHECKED
+    else:
+        options["prepare_threshold"] = PREPARED_WHERE_SAID
     if path is not None:
         settings["NAME"] = existing(path)
     own.settings_dict = {**settings, "OPTIONS": options}

@@ -18,7 +18,7 @@ from helmdash.core.rollups.figures import Change
 from helmdash.core.rollups.periods import quarter_of
 from helmdash.core.rollups.plan_facts import PlanFacts
 from helmdash.records.call_facts import dump_changes, facts_of, facts_of_row
-from helmdash.records.direct import tell
+from helmdash.records.direct import tell_prepared
 from helmdash.records.fit_facts import fit_facts_of, fit_facts_of_row
 from helmdash.records.level_counts import dump_levels
 from helmdash.records.models import Call, Conversation, Fit, RollupState, UncountedCalls
@@ -49,7 +49,7 @@ def note(
     told = dump_levels(moved) if moved else None
     # What waits is added up until nothing is counted: a row is at least one.
     calls = max(len(changes), 1)
-    tell(_INSERT, [project_id, calls, dump_changes(changes), at, told])
+    tell_prepared(_INSERT, [project_id, calls, dump_changes(changes), at, told])
 
 
 def note_recorded(

@@ -1,0 +1,168 @@
+"""What PostgreSQL plans once for a connection that stores, and what it must plan each time."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+import pytest
+from django.db import DataError, connection, transaction
+
+from helmdash.core.calls.capture import Capture
+from helmdash.operations.recorder.own_connection import use_own_connection
+from helmdash.queries.access import ProjectInfo
+from helmdash.records import direct
+from helmdash.records.direct import is_postgres
+from helmdash.records.models import Call, Project
+from tests.recording.support import record
+
+Result = TypeVar("Result")
+
+pytestmark = [
+    pytest.mark.skipif(not is_postgres(), reason="SQLite's driver keeps its own"),
+    pytest.mark.django_db(transaction=True),
+]
+TABLE = Project._meta.db_table
+RENAME = f"UPDATE {TABLE} SET name = %s WHERE id = %s"
+
+
+def storing(work: Callable[[], Result]) -> Result:
+    """In a thread that stores, with its own connection."""
+
+    def run() -> Result:
+        use_own_connection()
+        try:
+            return work()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(run).result()
+
+
+def prepared() -> list[str]:
+    """The statements that are prepared on this thread's connection."""
+    return [row[0] for row in direct.ask("SELECT statement FROM pg_prepared_statements", [])]
+
+
+def record_two(project: ProjectInfo) -> None:
+    messages = [{"role": "user", "content": "hello"}]
+    for name in ("first", "second"):
+        record(project, Capture(model="m", id=name, conversation=name, messages=messages))
+
+
+def test_what_is_prepared_looks_no_row_up(project: ProjectInfo) -> None:
+    """A plan is kept while a table grows from nothing: one that finds rows would stay a scan."""
+
+    def work() -> list[str]:
+        record_two(project)
+        return prepared()
+
+    found = storing(work)
+
+    inserts = [each for each in found if each.startswith("INSERT INTO")]
+    assert any(Call._meta.db_table in each for each in inserts)
+    others = [each for each in found if each not in inserts]
+    assert [each for each in others if "WHERE" in each and "records_trial" not in each] == []
+
+
+def test_other_connections_prepare_nothing(project: ProjectInfo) -> None:
+    record_two(project)
+
+    assert prepared() == []
+
+
+def test_after_a_transaction_that_broke_all_is_prepared_anew(project: ProjectInfo) -> None:
+    def work() -> int:
+        record_two(project)
+        with pytest.raises(ZeroDivisionError), transaction.atomic():
+            record(project, Capture(model="m", id="third"))
+            raise ZeroDivisionError
+        record(project, Capture(model="m", id="fourth"))
+        return len(prepared())
+
+    assert storing(work) > 0
+    assert set(Call.objects.values_list("name", flat=True)) == {"first", "second", "fourth"}
+
+
+def test_a_change_apart_that_fails_leaves_the_transaction_as_it_was(project: ProjectInfo) -> None:
+    def work() -> int:
+        with transaction.atomic():
+            direct.tell(RENAME, ["before", project.id])
+            with pytest.raises(DataError):
+                direct.change_apart(RENAME, ["x" * 10_000, project.id])
+            return direct.change_apart(f"UPDATE {TABLE} SET slug = %s WHERE id = %s", ["s", -1])
+
+    assert storing(work) == 0
+    assert Project.objects.get(pk=project.id).name == "before"
+
+
+def test_nothing_is_prepared_behind_a_pooler(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pooler() as (host, port):
+        settings = connection.settings_dict
+
+        def work() -> list[str]:
+            connection.settings_dict.update(HOST=host, PORT=port)
+            record_two(project)
+            return prepared()
+
+        monkeypatch.setitem(settings, "HOST", settings["HOST"])
+        assert storing(work) == []
+    assert Call.objects.count() == 2
+
+
+@contextmanager
+def pooler() -> Iterator[tuple[str, int]]:
+    """What stands before the database as pgbouncer does: it tells who connects of a process that is
+    not the one which serves it."""
+    info = connection.connection.info if connection.connection else None
+    if info is None:
+        connection.ensure_connection()
+        info = connection.connection.info
+    server = (info.host, info.port)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=_serve, args=(listener, server), daemon=True)
+        thread.start()
+        yield "127.0.0.1", listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+
+
+def _serve(listener: socket.socket, server: tuple[str, int]) -> None:
+    try:
+        client, _ = listener.accept()
+    except OSError:
+        return
+    host, port = server
+    if host.startswith("/"):
+        behind = socket.socket(socket.AF_UNIX)
+        behind.connect(f"{host}/.s.PGSQL.{port}")
+    else:
+        behind = socket.create_connection(server)
+    with client, behind:
+        up = threading.Thread(target=_copy, args=(client, behind, _as_it_is), daemon=True)
+        up.start()
+        _copy(behind, client, _of_another_process)
+        up.join(5)
+
+
+def _copy(one: socket.socket, other: socket.socket, change: Callable[[bytes], bytes]) -> None:
+    while found := one.recv(65_536):
+        other.sendall(change(found))
+    other.shutdown(socket.SHUT_WR)
+
+
+def _as_it_is(found: bytes) -> bytes:
+    return found
+
+
+def _of_another_process(found: bytes) -> bytes:
+    """BackendKeyData is `K`, twelve as its length, the process and a secret."""
+    head, key, rest = found.partition(b"K\0\0\0\x0c")
+    return head + key + b"\0\0\0\x01" + rest[4:] if key and b"server_version" in head else found
