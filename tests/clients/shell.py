@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -44,9 +45,19 @@ def headless(agent: str, block: str, *words: str) -> str:
     return f"{block}\n".replace(command, asks.format(" ".join(words)), 1)
 
 
+def _furnish(home: Path) -> None:
+    """Have opencode find what it would fetch at its first start in a home."""
+    # The package that plugins import, of whatever version: 20 MB, and there is no plugin.
+    folder = home / ".config/opencode"
+    (folder / "node_modules").mkdir(parents=True, exist_ok=True)
+    locked = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+    (folder / "package-lock.json").write_text(json.dumps(locked))
+
+
 def run(programs: Path, home: Path, script: str) -> str:
     """What a shell says to a script, in a home of its own."""
     home.mkdir(parents=True, exist_ok=True)
+    _furnish(home)
     variables = {
         "HOME": str(home),
         "PATH": f"{programs}/node_modules/.bin:{programs}/node/bin:{os.environ['PATH']}",

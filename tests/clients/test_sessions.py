@@ -69,12 +69,14 @@ def test_a_sub_agents_small_prompt_leaves_its_parent_as_it_is(
     model = f"{upstream}/tale-delegate.{mark}"
 
     # Told of the window, Claude Code would compact at what its parent reports.
-    script = pasted(world, name, model, *options, "'Let somebody else count.'", window=None)
+    window = WINDOW if name == "opencode" else None
+    script = pasted(world, name, model, *options, "'Let somebody else count.'", window=window)
     said = run(programs, programs / "homes" / mark, script)
 
     show(tales, mark, said)
     calls = world.calls_to(model, count=3)
     turns = [call for call in calls if call["lane"] == "main"]
+    assert {(call["client"]["name"], call["cause"]) for call in turns} == {(name, None)}, said
     by_size: dict[int, set[str]] = {}
     for call in turns:
         by_size.setdefault(call["usage"]["prompt_tokens"], set()).add(call["conversation"])
