@@ -10,8 +10,6 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel
 
-MARK = os.environ["MARK"]
-
 
 class City(BaseModel):
     city: str
@@ -23,21 +21,25 @@ def weather(city: str, days: int) -> str:
     return "12 degrees"
 
 
-model = ChatOpenAI(
-    model=os.environ["MODEL"],
-    base_url=os.environ["GATEWAY"] + "/v1",
-    api_key=os.environ["HELMDASH_API_KEY"],
-    use_responses_api=os.environ["API"] == "responses",
-    stream_usage=True,
-)
-told = {"create": model.invoke(f"{MARK} create").text}
-told["stream"] = "".join(chunk.text for chunk in model.stream(f"{MARK} stream"))
-told["parse"] = model.with_structured_output(City).invoke(f"{MARK} parse").model_dump()
-tooled = model.bind_tools([weather])
-said = [HumanMessage(f"{MARK} tools")]
-asked = tooled.invoke(said)
-call = asked.tool_calls[0]
-told["tool"] = call["args"]["city"]
-said += [asked, ToolMessage(weather.invoke(call["args"]), tool_call_id=call["id"])]
-told["tools"] = tooled.invoke(said).text
-print(json.dumps(told))
+def tell(api: str, mark: str, model: str) -> dict[str, object]:
+    chat = ChatOpenAI(
+        model=model,
+        base_url=os.environ["GATEWAY"] + "/v1",
+        api_key=os.environ["HELMDASH_API_KEY"],
+        use_responses_api=api == "responses",
+        stream_usage=True,
+    )
+    told: dict[str, object] = {"create": chat.invoke(f"{mark} create").text}
+    told["stream"] = "".join(chunk.text for chunk in chat.stream(f"{mark} stream"))
+    told["parse"] = chat.with_structured_output(City).invoke(f"{mark} parse").model_dump()
+    tooled = chat.bind_tools([weather])
+    said = [HumanMessage(f"{mark} tools")]
+    asked = tooled.invoke(said)
+    call = asked.tool_calls[0]
+    told["tool"] = call["args"]["city"]
+    said += [asked, ToolMessage(weather.invoke(call["args"]), tool_call_id=call["id"])]
+    told["tools"] = tooled.invoke(said).text
+    return told
+
+
+print(json.dumps([tell(**case) for case in json.loads(os.environ["CASES"])]))
