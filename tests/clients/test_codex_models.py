@@ -26,8 +26,11 @@ wire_api = "responses"
 command = "printf"
 args = ["{key}"]
 END
-# The first turn may begin before the list is there; it is kept for the second.
-codex exec --skip-git-repo-check 'Say hello in one word.' > first.log 2>&1
+# A turn may begin, and end, before the list is there; the one after a turn that kept it has it.
+for _ in 1 2 3 4 5; do
+  codex exec --skip-git-repo-check 'Say hello in one word.' >> first.log 2>&1
+  if [ -e ~/.codex/models_cache.json ]; then break; fi
+done
 codex exec --skip-git-repo-check 'Say hello in one word.'
 """
 
