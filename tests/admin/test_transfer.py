@@ -191,8 +191,14 @@ def test_a_wrong_row_is_named_with_its_field_and_nothing_can_be_confirmed(
         pytest.param(
             json.dumps([{f"c{n}": 1} for n in range(1000)]),
             JSON,
-            "more than 100 members",
+            "more than 100 columns, or members",
             id="wide",
+        ),
+        pytest.param("a," * 100_000 + "\n1\n", CSV, "more than 100 columns", id="wide CSV"),
+        # more rows than anybody means: each is looked at by itself
+        pytest.param("key\n" + "a\n" * 300_000, CSV, "more than 1,000 rows", id="long"),
+        pytest.param(
+            json.dumps([{"key": "a"}] * 1_001), JSON, "more than 1,000 rows", id="long JSON"
         ),
         # more columns than a sentence should name
         ("c0,c1,c2,c3,c4,c5,c6\n1,1,1,1,1,1,1\n", CSV, "Unknown column: c0, c1, c2, c3, c4, …."),

@@ -38,6 +38,8 @@ _SALT = "helmdash.import"
 _PREVIEW_SECONDS = 3600
 # Our widest table has a third of them.
 _MOST_COLUMNS = 100
+# Each is checked and saved by itself, some 3 ms; twice what the largest list of models holds today.
+_MOST_ROWS = 1_000
 _SHOWN_COLUMNS, _SHOWN_CHARS = 5, 64
 _CHANGE_REASON_CHARS = 100  # the column of django-simple-history
 _YES = frozenset({"true", "yes", "1"})
@@ -150,11 +152,28 @@ class StrictJSON(base_formats.JSON):  # type: ignore[misc]
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise ValueError("it must be a list of objects, as an export is")
         headers = list(dict.fromkeys(name for row in rows for name in row))
-        if len(headers) > _MOST_COLUMNS:
-            # Each row gets a cell for every one of them.
-            raise ValueError(f"its rows have more than {_MOST_COLUMNS} members of different names")
+        _require_bounds(len(rows), len(headers))
+        # Each row gets a cell for every one of them.
         filled = [[row.get(name, _ABSENT) for name in headers] for row in rows]
         return Dataset(*filled, headers=headers)
+
+
+class BoundedCSV(SafeCSV):
+    """As many rows and columns as somebody may mean."""
+
+    def create_dataset(self, in_stream: str, **kwargs: Any) -> Dataset:
+        found = super().create_dataset(in_stream, **kwargs)
+        _require_bounds(len(found), len(found.headers or ()))
+        return found
+
+
+def _require_bounds(rows: int, columns: int) -> None:
+    """Raises ValueError. Here, and not where rows are looked at: what is said there is said when
+    all of them have been."""
+    if columns > _MOST_COLUMNS:
+        raise ValueError(f"it has more than {_MOST_COLUMNS} columns, or members of different names")
+    if rows > _MOST_ROWS:
+        raise ValueError(f"it has more than {_MOST_ROWS:,} rows; import it in parts")
 
 
 class SignedUpload(BaseStorage):  # type: ignore[misc]
@@ -244,7 +263,7 @@ class StrictResource(resources.ModelResource):  # type: ignore[misc]
 class TransferMixin(ImportExportMixin):  # type: ignore[misc]
     """For a ModelAdmin: Import and Export above the list. Set `resource_classes`."""
 
-    formats = [SafeCSV, StrictJSON]
+    formats = [BoundedCSV, StrictJSON]
     import_export_change_list_template = "admin/helmdash/managed_list.html"
     import_template_name = "admin/helmdash/import.html"
     export_template_name = "admin/helmdash/export.html"
