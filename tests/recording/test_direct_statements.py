@@ -59,7 +59,8 @@ def test_nothing_is_inserted_in_a_transaction_that_is_broken() -> None:
 def test_recording_a_call_asks_for_its_connection_once_a_statement(
     project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To find a thread's connection costs as much as a small statement does."""
+    """To find a thread's connection costs as much as a small statement of SQLite does; Django's way
+    asks for it twice."""
     record(project, Capture(model="m", id="first", conversation="c"))
     asked: list[str] = []
     find = type(connections).__getitem__
@@ -71,7 +72,7 @@ def test_recording_a_call_asks_for_its_connection_once_a_statement(
     monkeypatch.setattr(type(connections), "__getitem__", count)
     record(project, Capture(model="m", id="second", conversation="c"))
 
-    assert len(asked) <= 30
+    assert len(asked) <= (60 if is_postgres() else 30)
 
 
 @pytest.mark.parametrize("count", [1, 100])
