@@ -69,8 +69,8 @@ _STEPS = (64, 16, 4, 1)
 # SQLite's own bound since 3.32.
 _MOST_VARIABLES = 32_766
 # COPY waits for the server's answer three times for each table; for so few rows that is dearer than
-# what it saves. Groups of 16 reports take 13 ms instead of 15 since inserts are prepared, a batch of
-# a hundred the same either way.
+# what it saves. Groups of 16 reports take 13 ms instead of 15 since inserts are prepared, and a
+# batch of a hundred the same either way.
 _FEW = 32
 
 

@@ -26,7 +26,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 PREPARED_WHERE_SAID = 1_000_000_000
 _APART = "SAVEPOINT apart", "RELEASE SAVEPOINT apart", "ROLLBACK TO SAVEPOINT apart"
 # Connections of which it is known that no pooler is in between.
-_straight: WeakSet[psycopg.Connection[Any]] = WeakSet()
+_unpooled: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
 
 @cache
@@ -166,12 +166,12 @@ def _prepares(database: BaseDatabaseWrapper) -> bool:
     driver = database.connection
     if driver.prepare_threshold is None:
         return False
-    if driver not in _straight:
+    if driver not in _unpooled:
         ((process,),) = driver.execute("SELECT pg_backend_pid()").fetchall()
         if process != driver.info.backend_pid:
             driver.prepare_threshold = None
             return False
-        _straight.add(driver)
+        _unpooled.add(driver)
     return True
 
 
