@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -12,6 +15,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from helmdash.operations.recorder import Limits, Recorder
+from helmdash.operations.recorder.link import WriterLink
+from helmdash.operations.recorder.serving import WriterServer
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from tests.recording.support import make_ruled_project
@@ -54,6 +59,47 @@ def started(project: ProjectInfo, make_recorder: Callable[..., Recorder]) -> Rec
     """A recorder that stores."""
     recorder = make_recorder()
     recorder.start()
+    return recorder
+
+
+@pytest.fixture
+def writer_server(tmp_path: Path) -> Iterator[WriterServer]:
+    """A writer, in a thread of this process."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "writer"))
+        listener.listen(8)
+        found = WriterServer(listener, clock=timezone.now)
+        thread = threading.Thread(target=found.serve, daemon=True)
+        thread.start()
+        yield found
+        found.stop(2.0)
+        thread.join(2.0)
+
+
+@pytest.fixture
+def listening(tmp_path: Path, writer_server: WriterServer) -> Path:
+    """Where it listens."""
+    return tmp_path / "writer"
+
+
+@pytest.fixture
+def link(listening: Path) -> WriterLink:
+    """A link that is up."""
+    found = WriterLink(str(listening), after_calls=0)
+    end = time.monotonic() + 5
+    while not found.is_ready() and time.monotonic() < end:
+        time.sleep(0.005)
+    assert found.is_up
+    return found
+
+
+@pytest.fixture
+def linked(
+    project: ProjectInfo, make_recorder: Callable[..., Recorder], link: WriterLink
+) -> Recorder:
+    """A recorder whose calls another one stores."""
+    recorder = make_recorder()
+    recorder.start(link)
     return recorder
 
 

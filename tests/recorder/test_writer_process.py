@@ -16,7 +16,6 @@ from pathlib import Path
 import httpx
 import pytest
 from django.db import OperationalError
-from django.utils import timezone
 
 from helmdash.cli.writer.__main__ import beat_until_asked_to_end
 from helmdash.core.truncation.calibration import Band
@@ -39,45 +38,6 @@ from tests.support.processes import Process
 from tests.support.server import Served, serve
 
 Make = Callable[..., Recorder]
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[WriterServer]:
-    """A writer, in a thread of this process."""
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(tmp_path / "writer"))
-        listener.listen(8)
-        found = WriterServer(listener, clock=timezone.now)
-        thread = threading.Thread(target=found.serve, daemon=True)
-        thread.start()
-        yield found
-        found.stop(2.0)
-        thread.join(2.0)
-
-
-@pytest.fixture
-def listening(tmp_path: Path, server: WriterServer) -> Path:
-    """Where it listens."""
-    return tmp_path / "writer"
-
-
-@pytest.fixture
-def link(listening: Path) -> WriterLink:
-    """A link that is up."""
-    found = WriterLink(str(listening), after_calls=0)
-    end = time.monotonic() + 5
-    while not found.is_ready() and time.monotonic() < end:
-        time.sleep(0.005)
-    assert found.is_up
-    return found
-
-
-@pytest.fixture
-def linked(project: ProjectInfo, make_recorder: Make, link: WriterLink) -> Recorder:
-    """A recorder whose calls another one stores."""
-    recorder = make_recorder()
-    recorder.start(link)
-    return recorder
 
 
 def storing_here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -246,7 +206,10 @@ def test_an_unavailable_database_is_told_as_such(
 
 
 def test_a_thread_that_has_no_answer_from_the_database_is_told_by_its_silence(
-    linked: Recorder, project: ProjectInfo, server: WriterServer, monkeypatch: pytest.MonkeyPatch
+    linked: Recorder,
+    project: ProjectInfo,
+    writer_server: WriterServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     goes_on = threading.Event()
 
@@ -255,18 +218,18 @@ def test_a_thread_that_has_no_answer_from_the_database_is_told_by_its_silence(
         return record_calls(**given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(group_commit, "record_calls", record)
-    assert server.silent_seconds() == 0
+    assert writer_server.silent_seconds() == 0
     submit(linked, project, 1)
     end = time.monotonic() + 5
-    while server.silent_seconds() < 0.1 and time.monotonic() < end:
+    while writer_server.silent_seconds() < 0.1 and time.monotonic() < end:
         time.sleep(0.005)
-    assert server.silent_seconds() >= 0.1
+    assert writer_server.silent_seconds() >= 0.1
     goes_on.set()
 
     assert linked.settle()
-    while server.silent_seconds() and time.monotonic() < end:
+    while writer_server.silent_seconds() and time.monotonic() < end:
         time.sleep(0.005)
-    assert server.silent_seconds() == 0
+    assert writer_server.silent_seconds() == 0
 
 
 def test_a_process_with_a_thread_that_is_stuck_shows_no_sign_of_life() -> None:
