@@ -87,7 +87,8 @@ class FastReports:
 
     async def _answer(self, request: ASGIRequest) -> HttpResponse | None:
         """The answer; None when it is Django's to give."""
-        if _is_small(request.scope):
+        is_small = _is_small(request.scope)
+        if is_small:
             ready = _prepare(request)
         else:
             loop = asyncio.get_running_loop()
@@ -95,7 +96,8 @@ class FastReports:
         if ready is None:
             return None
         try:
-            answers = recorder().record(
+            record = recorder().record_on_loop if is_small else recorder().record
+            answers = record(
                 project=ready.access.project,
                 captures=ready.report.captures,
                 caller=ready.access.name,

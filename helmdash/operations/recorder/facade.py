@@ -35,7 +35,7 @@ from helmdash.operations.recorder.orphaned_segments import SEGMENTS
 from helmdash.operations.recorder.rejected_calls import RejectedCalls
 from helmdash.operations.recorder.spool import disk_problem
 from helmdash.operations.recorder.terms import Limits, RecorderFull, RecorderState
-from helmdash.operations.recorder.units import Answers, Unit, stored
+from helmdash.operations.recorder.units import Answers, Unit, reported, stored
 from helmdash.operations.recorder.writer import Writer
 from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo
@@ -202,13 +202,38 @@ class Recorder:
         """
         if not self._is_started and not self._is_stopped:
             return self._record_here(project, captures, caller, now)
-        if self._writer.is_stuck:
-            raise RecorderFull(_SLOW)
+        self._require_an_answer()
         if not captures:
             nothing: Answers = Future()
             nothing.set_result(())
             return nothing
         return self._intake.report(project, caller, captures, now, size=size)
+
+    def record_on_loop(
+        self,
+        *,
+        project: ProjectInfo,
+        captures: Sequence[Capture],
+        caller: str,
+        now: datetime,
+        size: int,
+    ) -> Answers:
+        """`record`, of a short report and called on the event loop, which hands it to the writer
+        process itself where nothing else is to be stored. Raises the same."""
+        if not (self._is_started and captures):
+            return self.record(
+                project=project, captures=captures, caller=caller, now=now, size=size
+            )
+        self._require_an_answer()
+        unit = reported(project, caller, captures, now, size=size)
+        if not self._writer.store_on_loop(unit):
+            self._intake.queue_report(unit)
+        assert unit.answers is not None
+        return unit.answers
+
+    def _require_an_answer(self) -> None:
+        if self._writer.is_stuck:
+            raise RecorderFull(_SLOW)
 
     def record_and_wait(
         self,

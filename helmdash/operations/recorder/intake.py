@@ -14,7 +14,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -34,12 +33,11 @@ from helmdash.operations.recorder.spool import Entry, Spool
 from helmdash.operations.recorder.spool_lines import read_line
 from helmdash.operations.recorder.terms import Counts, Limits, RecorderFull
 from helmdash.operations.recorder.units import (
-    FIGURES_BYTES,
     Answers,
     Outcome,
     Unit,
     completed,
-    size_of,
+    reported,
     unit_of,
 )
 from helmdash.operations.recorder.written_again import lines_again
@@ -48,6 +46,11 @@ from helmdash.queries.ledger import LedgerCounts
 
 logger = logging.getLogger(__name__)
 
+# So many reports in a row come alone, each after the one before, where one client sends them. Of
+# sixteen clients' some do too; they would lose a tenth of their rate to groups that are split.
+_LONE = 8
+# Between two looks whether the loop's report is stored, for a thread that is to end.
+_A_MOMENT = 0.01
 _NO_ROOM = "the disk had no room for it, and HelmDash was killed before it was stored"
 _CUT = (
     "the spool's file %s was cut, moved or deleted by somebody else; %d calls that are in memory "
@@ -74,6 +77,14 @@ class Intake:
         self.keeps_lines = False
         self._is_spooling = self._is_closed = False
         self._refusal: RecorderFull | None = None
+        # How many in a row came alone.
+        self._lone_reports = 0
+        # The writer's thread waits for something to do.
+        self._is_resting = False
+        # The event loop hands a report over itself, and the thread is not to (loop_reports).
+        self._is_reserved = False
+        # What the loop has begun and the thread is to end.
+        self._left: list[Unit] = []
         self._reports: deque[Unit] = deque()
         self._report_calls = self._report_bytes = 0
         # How many were taken together last, and how many are to come before the writer wakes.
@@ -206,7 +217,7 @@ class Intake:
         self._queue_bytes += unit.size
         waiting = len(self._queue)
         if waiting == 1:
-            self._wake.notify()
+            self._notify()
         elif waiting == self._limits.batch_calls:
             self._urgent.set()
 
@@ -229,29 +240,50 @@ class Intake:
     ) -> Answers:
         """Queue a report; the promise is kept when it is stored. size: bytes of its texts, about;
         None: to be measured. Raises RecorderFull."""
-        whole = tuple(completed(capture, caller=caller, at=at) for capture in captures)
-        unit = Unit(
-            project_id=project.id,
-            project=project,
-            captures=whole,
-            size=sum(map(size_of, whole)) if size is None else size + FIGURES_BYTES * len(whole),
-            answers=Future(),
-        )
-        answers = unit.answers
-        assert answers is not None
+        unit = reported(project, caller, captures, at, size=size)
+        self.queue_report(unit)
+        assert unit.answers is not None
+        return unit.answers
+
+    def queue_report(self, unit: Unit) -> None:
+        """The same, with what `reported` made of it. Raises RecorderFull."""
+        calls = len(unit.captures)
         with self._lock:
             if self._refusal is not None:
                 raise RecorderFull(str(self._refusal))
             # A report of any size is taken in when no other waits.
-            if self._reports and not self._has_room(len(whole), unit.size):
+            if self._reports and not self._has_room(calls, unit.size):
                 raise RecorderFull("The recorder has too much to store just now.")
             self._reports.append(unit)
-            self._report_calls += len(whole)
+            self._report_calls += calls
             self._report_bytes += unit.size
             if len(self._reports) >= self._expected_reports:
-                self._wake.notify()
+                self._notify()
             self._urgent.set()
-        return answers
+
+    def reserve(self) -> bool:
+        """Whether the writer's thread has nothing to do. It leaves the writer process alone then,
+        until `release`: what comes meanwhile waits, and is a group."""
+        with self._lock:
+            is_free = (
+                self._is_resting
+                and not (self._is_reserved or self._is_closed or self._has_work())
+                and self._refusal is None
+                and self._lone_reports >= _LONE
+            )
+            self._is_reserved = self._is_reserved or is_free
+            return is_free
+
+    def release(self, left: Unit | None = None) -> None:
+        """Let the thread go on. left: a report that it is to store, with nothing else beside it."""
+        with self._lock:
+            self._is_reserved = False
+            if self._reports:
+                self._lone_reports = 0
+            if left is not None:
+                self._left.append(left)
+            if self._has_work():
+                self._wake.notify()
 
     def refuse_reports(self, why: RecorderFull | None, held: Sequence[Unit] = ()) -> None:
         """Turn reports away from now on, also those that wait or are `held`; None: no longer."""
@@ -259,7 +291,8 @@ class Intake:
             self._refusal = why
             if why is None:
                 return
-            given_up = [*held, *self._reports]
+            given_up = [*held, *self._left, *self._reports]
+            self._left.clear()
             self._reports.clear()
             self._report_calls = self._report_bytes = 0
         for unit in given_up:
@@ -274,9 +307,9 @@ class Intake:
     def wait(self, seconds: float) -> bool:
         """Wait for something to store; False when nothing came. Lingers for a group to gather."""
         with self._lock:
-            if not self._has_work():
+            if self._is_reserved or not self._has_work():
                 self._urgent.clear()
-                self._wake.wait(seconds)
+                self._rest(seconds)
             if not self._has_work():
                 return False
             if 0 < len(self._reports) < self._latest_reports and self._refusal is None:
@@ -294,6 +327,18 @@ class Intake:
             self._gather()
         self._urgent.clear()
         return True
+
+    def _rest(self, seconds: float) -> None:
+        self._is_resting = True
+        self._wake.wait(seconds)
+        while self._is_reserved:
+            self._wake.wait(seconds or _A_MOMENT)
+        self._is_resting = False
+
+    def _notify(self) -> None:
+        """Wake the writer, unless it may not do anything yet."""
+        if not self._is_reserved:
+            self._wake.notify()
 
     def _gather(self) -> None:
         """Let a group grow while calls keep coming in."""
@@ -313,6 +358,10 @@ class Intake:
 
     def take(self) -> list[Unit]:
         """What is to be stored next: reports first, for somebody waits for those."""
+        with self._lock:
+            left, self._left = self._left, []
+        if left:
+            return self._note_taken(left)
         units = self._take_reports()
         if self._adopted.is_waiting:
             return self._note_taken(units + self._take_adopted())
@@ -448,7 +497,7 @@ class Intake:
             self._adopted.forget(orphaned)
 
     def _has_work(self) -> bool:
-        return bool(self._reports or self._queue or self._backlog or self._adopted)
+        return bool(self._left or self._reports or self._queue or self._backlog or self._adopted)
 
     def _take_reports(self) -> list[Unit]:
         units: list[Unit] = []
@@ -465,7 +514,9 @@ class Intake:
                     units.append(unit)
                     calls -= len(unit.captures)
                     size -= unit.size
-            self._latest_reports = len(units) or self._latest_reports
+            if units:
+                self._latest_reports = len(units)
+                self._lone_reports = self._lone_reports + 1 if len(units) == 1 else 0
         return units
 
     def _take_queued(self) -> list[Unit]:

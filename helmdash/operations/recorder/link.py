@@ -10,12 +10,12 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BufferedReader
 
 from helmdash.operations.recorder import wire
 from helmdash.operations.recorder.group_commit import UnavailableElsewhere
-from helmdash.operations.recorder.units import Outcome
+from helmdash.operations.recorder.units import Outcome, Unit
 from helmdash.operations.recorder.wire import Group
 from helmdash.operations.recording import truncation
 
@@ -31,7 +31,8 @@ class LinkLost(Exception):
 
 
 class WriterLink:
-    """The connection of one recorder. Used by its thread alone, but for `is_up`."""
+    """The connection of one recorder. Used by its thread, or by its event loop while that has
+    reserved it (Intake.reserve); `is_up` may be read by anybody."""
 
     def __init__(self, path: str, *, after_calls: int) -> None:
         """path: of the socket. after_calls: so many are stored here before it is asked for."""
@@ -67,15 +68,27 @@ class WriterLink:
         Raises LinkLost, and UnavailableElsewhere where the database is: what was not given back is
         not stored then.
         """
+        self.send(group)
+        yield from self.hear(group.units)
+
+    def send(self, group: Group) -> None:
+        """Ask for units to be stored. Raises LinkLost."""
         assert self._socket is not None
-        assert self._stream is not None
         try:
             wire.send_frame(self._socket, wire.GROUP, *wire.group_parts(group))
+        except OSError as error:
+            self.close()
+            raise LinkLost(str(error)) from error
+
+    def hear(self, units: Sequence[Unit]) -> Iterator[list[Outcome]]:
+        """Wait for what became of the units that were sent. Raises as `store` does."""
+        assert self._stream is not None
+        try:
             while True:
                 kind, data = wire.read_frame(self._stream)
                 if kind == wire.UNAVAILABLE:
                     raise UnavailableElsewhere(data.decode())
-                outcomes, bands = wire.read_outcomes(data, group.units)
+                outcomes, bands = wire.read_outcomes(data, units)
                 truncation.take_over(bands)
                 yield outcomes
                 if kind == wire.LAST:
@@ -83,6 +96,11 @@ class WriterLink:
         except (OSError, ValueError, TypeError, KeyError, LookupError) as error:
             self.close()
             raise LinkLost(str(error)) from error
+
+    def fileno(self) -> int:
+        """Of the connection, to see when there is something to hear."""
+        assert self._socket is not None
+        return self._socket.fileno()
 
     def close(self) -> None:
         """Let go of it."""

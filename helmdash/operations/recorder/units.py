@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -88,6 +88,26 @@ def completed(capture: Capture, *, caller: str, at: datetime) -> Capture:
         id=capture.id or new_id("call", at),
         caller=capture.caller or caller,
         started_at=capture.started_at or at,
+    )
+
+
+def reported(
+    project: ProjectInfo,
+    caller: str,
+    captures: Sequence[Capture],
+    at: datetime,
+    *,
+    size: int | None,
+) -> Unit:
+    """A report as a unit, with a promise of answers. size: bytes of its texts, about; None: to be
+    measured."""
+    whole = tuple(completed(capture, caller=caller, at=at) for capture in captures)
+    return Unit(
+        project_id=project.id,
+        project=project,
+        captures=whole,
+        size=sum(map(size_of, whole)) if size is None else size + FIGURES_BYTES * len(whole),
+        answers=Future(),
     )
 
 

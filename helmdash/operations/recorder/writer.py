@@ -18,6 +18,7 @@ from helmdash.operations.recorder import group_commit
 from helmdash.operations.recorder.group_commit import NoSuchProject, resolve
 from helmdash.operations.recorder.intake import Intake
 from helmdash.operations.recorder.link import LinkLost, WriterLink
+from helmdash.operations.recorder.loop_reports import LoopReports
 from helmdash.operations.recorder.own_connection import use_own_connection
 from helmdash.operations.recorder.rejected_calls import RejectedCalls
 from helmdash.operations.recorder.terms import Limits, RecorderFull
@@ -55,6 +56,15 @@ class Writer:
         self._clock = clock
         self._own_ledger = own_ledger
         self._link = link
+        self._loop_reports: LoopReports | None = None
+        if link is not None:
+            self._loop_reports = LoopReports(
+                intake,
+                link,
+                group_of=self._group_of,
+                finish=self._finish,
+                doubt=self._begin_to_doubt,
+            )
         intake.keeps_lines = link is not None
         self._watch: FileWatch | None = None
         self._away_since: float | None = None
@@ -81,6 +91,8 @@ class Writer:
         One that hangs is not told by an error, which may take minutes to come.
         """
         asked_at = self._asked_at
+        if asked_at is None and self._loop_reports is not None:
+            asked_at = self._loop_reports.asked_at
         return asked_at is not None and time.monotonic() - asked_at > self._limits.silence
 
     @property
@@ -93,8 +105,20 @@ class Writer:
         self._thread.start()
         self._syncing.start()
 
+    def store_on_loop(self, unit: Unit) -> bool:
+        """Have a short report stored without this thread, called on the event loop. False: it is
+        to be queued."""
+        return (
+            self._loop_reports is not None
+            and not (self.is_unavailable or self._is_in_doubt)
+            and self._deadline is None
+            and self._loop_reports.store(unit)
+        )
+
     def stop(self, drain_seconds: float) -> None:
         """Store what waits and end; blocks for a little more than `drain_seconds` at most."""
+        if self._loop_reports is not None:
+            self._loop_reports.end()
         self._deadline = time.monotonic() + drain_seconds
         self._intake.hurry()
         # The thread keeps the deadline itself, unless a statement hangs.
@@ -122,22 +146,27 @@ class Writer:
 
     def _hand_over(self, waiting: Sequence[Unit], link: WriterLink) -> None:
         """Have the writer process store them. Where it ends meanwhile, they are stored here."""
+        try:
+            for outcomes in link.store(self._group_of(waiting)):
+                self._finish(outcomes)
+        except LinkLost:
+            self._begin_to_doubt()
+            self.attempt(waiting)
+
+    def _group_of(self, units: Sequence[Unit]) -> Group:
         own = self._own_ledger()
         counts, spool_bytes = self._intake.copied()
-        group = Group(
+        return Group(
             process=own.name,
             started_at=own.started_at,
             spool_bytes=spool_bytes,
             counts=counts,
-            units=list(waiting),
+            units=list(units),
         )
-        try:
-            for outcomes in link.store(group):
-                self._finish(outcomes)
-        except LinkLost as error:
-            logger.warning("the writer process has ended; calls are stored here (%s)", error)
-            self._is_in_doubt = True
-            self.attempt(waiting)
+
+    def _begin_to_doubt(self) -> None:
+        logger.warning("the writer process has ended; calls are stored here")
+        self._is_in_doubt = True
 
     def _look_back(self, units: Sequence[Unit]) -> None:
         """See in the ledger how much the writer process had stored of what it did not answer."""

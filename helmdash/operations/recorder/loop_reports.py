@@ -1,0 +1,102 @@
+"""One report at a time, handed to the writer process by the event loop, which also hears of it.
+
+A lone client's report would wake the recorder's thread twice for nothing but passing it on, and
+wait for the interpreter behind what the thread still has to do: a tenth of the client's whole wait
+(docs/adr/0072). What comes while one is under way is left to the thread, which makes a group of it;
+so is whatever does not end as it should, since the thread knows what to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from helmdash.operations.recorder.intake import Intake
+from helmdash.operations.recorder.link import LinkLost, WriterLink
+from helmdash.operations.recorder.units import Outcome, Unit
+from helmdash.operations.recorder.wire import Group
+
+logger = logging.getLogger(__name__)
+
+
+class LoopReports:
+    """The event loop's way to the writer process. Used on that loop only, but for `end`."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        link: WriterLink,
+        *,
+        group_of: Callable[[Sequence[Unit]], Group],
+        finish: Callable[[Sequence[Outcome]], None],
+        doubt: Callable[[], None],
+    ) -> None:
+        """finish: book outcomes without asking the database. doubt: the writer process ended."""
+        self._intake = intake
+        self._link = link
+        self._group_of = group_of
+        self._finish = finish
+        self._doubt = doubt
+        self._under_way: tuple[asyncio.AbstractEventLoop, Unit] | None = None
+        self.asked_at: float | None = None
+        """When the one that is under way was handed over, by the monotonic clock."""
+
+    def store(self, unit: Unit) -> bool:
+        """Hand a report over and have its promise kept; False: it is the thread's to take.
+
+        The report must be short: the loop waits until it is sent.
+        """
+        if not self._link.is_up or not self._intake.reserve():
+            return False
+        if unit.answers is not None:
+            unit.answers.set_running_or_notify_cancel()
+        try:
+            self._link.send(self._group_of([unit]))
+        except LinkLost:
+            self._doubt()
+            self._intake.release(unit)
+        except Exception:
+            logger.exception("a report could not be handed over by the event loop")
+            self._intake.release(unit)
+        else:
+            loop = asyncio.get_running_loop()
+            self._under_way, self.asked_at = (loop, unit), time.monotonic()
+            loop.add_reader(self._link.fileno(), self._hear)
+        return True
+
+    def end(self) -> None:
+        """Wait for what is under way, where the loop itself cannot any more: it is stopping in
+        this thread, or has ended."""
+        if self._under_way is not None and _is_ours_or_over(self._under_way[0]):
+            self._hear()
+
+    def _hear(self) -> None:
+        assert self._under_way is not None
+        loop, unit = self._under_way
+        self._under_way = self.asked_at = None
+        if not loop.is_closed():
+            loop.remove_reader(self._link.fileno())
+        left: Unit | None = unit
+        try:
+            outcomes = [each for some in self._link.hear([unit]) for each in some]
+            # A fault is for the books, which are in the database.
+            if not any(outcome.fault for outcome in outcomes):
+                self._finish(outcomes)
+                left = None
+        except LinkLost:
+            self._doubt()
+        except Exception as error:
+            logger.debug("a report is left to the recorder's thread: %s", error)
+        finally:
+            self._intake.release(left)
+
+
+def _is_ours_or_over(loop: asyncio.AbstractEventLoop) -> bool:
+    if loop.is_closed():
+        return True
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False

@@ -1,0 +1,243 @@
+"""Reports that the event loop hands to the writer process itself, and how each may end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from helmdash.core.calls.capture import Capture
+from helmdash.operations.recorder import Recorder, RecorderFull, group_commit, wire
+from helmdash.operations.recorder.link import WriterLink
+from helmdash.operations.recorder.writer import Writer
+from helmdash.operations.recording.calls import Recorded, record_calls
+from helmdash.queries import ledger
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import RecorderLedger
+from tests.factories import NOW
+from tests.recorder.support import call, counts, expected, names, submit
+
+Before = dict[str, Callable[[], object]]
+Report = Callable[[Capture], Coroutine[Any, Any, tuple[Recorded, ...]]]
+# Reports that come one after the other before the loop takes them for one client's.
+FIRST = 12
+
+
+@pytest.fixture
+def by_thread(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Fills with the ids of what the recorder's thread stores or hands over."""
+    found: list[list[str]] = []
+    attempt = Writer.attempt
+
+    def note(writer: Writer, units: Any) -> None:
+        found.append([str(each.id) for unit in units for each in unit.captures])
+        attempt(writer, units)
+
+    monkeypatch.setattr(Writer, "attempt", note)
+    return found
+
+
+@pytest.fixture
+def storing(monkeypatch: pytest.MonkeyPatch) -> Before:
+    """What is to happen in the writer before it stores the call of an id."""
+    found: Before = {}
+
+    def record(**given: Any) -> object:
+        for each in given["captures"]:
+            found.get(str(each.id), lambda: None)()
+        return record_calls(**given)
+
+    monkeypatch.setattr(group_commit, "record_calls", record)
+    return found
+
+
+def run(linked: Recorder, project: ProjectInfo, then: Callable[[Report], Any]) -> Any:
+    """What `then` comes to on an event loop whose one client has sent calls 0 to FIRST."""
+
+    async def report(capture: Capture) -> tuple[Recorded, ...]:
+        answers = linked.record_on_loop(
+            project=project, captures=[capture], caller="key", now=NOW, size=100
+        )
+        return await linked.answered(answers)
+
+    async def whole() -> Any:
+        for number in range(FIRST):
+            await report(call(number))
+            await asyncio.sleep(0.01)  # the thread has come to rest
+        return await then(report)
+
+    return asyncio.run(whole())
+
+
+def test_a_lone_clients_reports_need_no_thread(
+    linked: Recorder, project: ProjectInfo, by_thread: list[list[str]]
+) -> None:
+    async def more(report: Report) -> list[Recorded]:
+        by_thread.clear()
+        told = [await report(call(number)) for number in range(FIRST, FIRST + 8)]
+        repeated = await report(call(FIRST))
+        return [each for (each,) in [*told, repeated]]
+
+    told = run(linked, project, more)
+
+    assert by_thread == []
+    assert names() == expected(*range(FIRST + 8))
+    assert [each.duplicate for each in told] == [False] * 8 + [True]
+    (stored,) = record_calls(project=project, captures=[call(FIRST)], caller="key", now=NOW)
+    assert replace(told[0], duplicate=True) == stored
+    found = counts(linked)
+    assert (found.accepted, found.stored, found.duplicate) == (FIRST + 9, FIRST + 8, 1)
+    assert RecorderLedger.objects.get(name=linked.name).stored == FIRST + 8
+
+
+def test_what_comes_while_one_is_under_way_is_a_group_of_the_threads(
+    linked: Recorder,
+    project: ProjectInfo,
+    by_thread: list[list[str]],
+    storing: Before,
+) -> None:
+    goes_on = threading.Event()
+    storing["call-00050"] = lambda: goes_on.wait(5)
+
+    async def more(report: Report) -> None:
+        by_thread.clear()
+        first = asyncio.ensure_future(report(call(50)))
+        await asyncio.sleep(0.05)
+        others = [asyncio.ensure_future(report(call(number))) for number in (51, 52, 53)]
+        submit(linked, project, 54)
+        await asyncio.sleep(0.05)
+        assert by_thread == []
+        goes_on.set()
+        await asyncio.gather(first, *others)
+
+    run(linked, project, more)
+
+    assert linked.settle()
+    assert sorted(each for group in by_thread for each in group) == expected(51, 52, 53, 54)
+    assert by_thread[0][:3] == expected(51, 52, 53)
+    assert names() == expected(*range(FIRST), 50, 51, 52, 53, 54)
+
+
+def test_one_whose_answer_is_lost_is_stored_once_and_counted_once(
+    linked: Recorder, project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> bytes:
+        raise TypeError("killed")
+
+    async def more(report: Report) -> tuple[Recorded, ...]:
+        monkeypatch.setattr(wire, "dump_outcomes", die)
+        return await report(call(50))
+
+    (told,) = run(linked, project, more)
+
+    assert told.id == "call-00050"
+    assert names() == expected(*range(FIRST), 50)
+    found = counts(linked)
+    assert (found.accepted, found.stored, found.duplicate) == (FIRST + 1, FIRST + 1, 0)
+    assert not linked.has_writer_process
+    linked.stop()
+    assert ledger.totals().stored == FIRST + 1
+
+
+def test_where_the_writer_process_is_gone_the_thread_stores(
+    linked: Recorder, project: ProjectInfo, link: WriterLink
+) -> None:
+    async def more(report: Report) -> list[tuple[Recorded, ...]]:
+        assert link._socket is not None
+        link._socket.shutdown(2)
+        return [await report(call(50)), await report(call(51))]
+
+    told = run(linked, project, more)
+
+    assert [each.duplicate for (each,) in told] == [False, False]
+    assert names() == expected(*range(FIRST), 50, 51)
+    assert (counts(linked).stored, counts(linked).duplicate) == (FIRST + 2, 0)
+
+
+def test_a_database_that_is_away_for_a_moment_costs_a_moment(
+    linked: Recorder, project: ProjectInfo, storing: Before
+) -> None:
+    failing = [OperationalError("gone")] * 2
+
+    def fail() -> None:
+        if failing:
+            raise failing.pop()
+
+    storing["call-00050"] = fail
+
+    (told,) = run(linked, project, lambda report: report(call(50)))
+
+    assert told.duplicate is False
+    assert linked.has_writer_process
+    assert (counts(linked).stored, counts(linked).duplicate) == (FIRST + 1, 0)
+
+
+def test_a_report_that_cannot_be_stored_says_so_and_the_next_is(
+    linked: Recorder, project: ProjectInfo, storing: Before
+) -> None:
+    def fail() -> None:
+        raise KeyError("a fault of ours")
+
+    storing["call-00050"] = fail
+
+    async def more(report: Report) -> None:
+        with pytest.raises(Exception, match="KeyError"):
+            await report(call(50))
+        await report(call(51))
+
+    run(linked, project, more)
+
+    assert names() == expected(*range(FIRST), 51)
+    assert (counts(linked).stored, counts(linked).rejected) == (FIRST + 1, 1)
+
+
+def test_one_that_is_under_way_when_the_server_stops_is_stored(
+    linked: Recorder, project: ProjectInfo, storing: Before
+) -> None:
+    storing["call-00050"] = lambda: time.sleep(0.2)
+
+    async def more(report: Report) -> tuple[Recorded, ...]:
+        told = asyncio.ensure_future(report(call(50)))
+        await asyncio.sleep(0.05)
+        linked.stop()
+        return await told
+
+    (told,) = run(linked, project, more)
+
+    assert told.id == "call-00050"
+    assert names() == expected(*range(FIRST), 50)
+    row = RecorderLedger.objects.get(name=linked.name)
+    assert (row.stored, row.waiting) == (FIRST + 1, 0)
+    assert row.stopped_at is not None
+
+
+def test_a_writer_process_that_is_silent_turns_reports_away(
+    linked: Recorder, project: ProjectInfo, storing: Before
+) -> None:
+    goes_on = threading.Event()
+    storing["call-00050"] = lambda: goes_on.wait(10)
+    began = time.monotonic()
+
+    async def more(report: Report) -> None:
+        under_way = asyncio.ensure_future(report(call(50)))
+        await asyncio.sleep(2.2)
+        with pytest.raises(RecorderFull):
+            await report(call(51))
+        with pytest.raises(RecorderFull):
+            await under_way
+        assert time.monotonic() - began < 5 + FIRST * 0.02
+        goes_on.set()
+
+    run(linked, project, more)
+
+    assert linked.settle()
+    end = time.monotonic() + 5
+    while len(names()) <= FIRST and time.monotonic() < end:
+        time.sleep(0.01)
+    assert names() == expected(*range(FIRST), 50)
