@@ -19,7 +19,7 @@ from tests.support.workers import take_over
 pytest_cmdline_main = pytest.hookimpl(tryfirst=True)(take_over)
 """
 _TESTS = """
-import os, pathlib, warnings
+import functools, os, pathlib, time, warnings
 import pytest
 
 notes = pathlib.Path(__file__).with_name("notes")
@@ -27,6 +27,15 @@ notes = pathlib.Path(__file__).with_name("notes")
 def note(word):
     with notes.open("a") as file:
         file.write(f"{word} {os.getpid()}\\n")
+
+@functools.cache
+def meet():
+    # Or the first worker has done them all on a busy machine before the second has begun.
+    end = time.monotonic() + 20
+    while notes.with_name("meet").exists() and time.monotonic() < end:
+        if len({line for line in notes.read_text().splitlines() if "good" in line}) > 1:
+            break
+        time.sleep(0.01)
 
 @pytest.fixture(scope="session")
 def session():
@@ -37,6 +46,7 @@ def session():
 def test_good(n, session, tmp_path):
     (tmp_path / "file").write_text("")
     note("good")
+    meet()
 
 @pytest.mark.parametrize("n", range(5))
 @pytest.mark.xdist_group("one")
@@ -81,6 +91,7 @@ def test_workers_run_each_test_once_and_tell_what_one_process_does(tmp_path: Pat
 
     alone = run(tmp_path, "-n", "0", *options)
     (tmp_path / "notes").unlink()
+    (tmp_path / "meet").touch()
     shared = run(tmp_path, "-n", "3", *options)
 
     assert shared.returncode == alone.returncode == 1
