@@ -49,8 +49,6 @@ logger = logging.getLogger(__name__)
 # So many reports in a row come alone, each after the one before, where one client sends them. Of
 # sixteen clients' some do too; they would lose a tenth of their rate to groups that are split.
 _LONE = 8
-# Between two looks whether the loop's report is stored, for a thread that is to end.
-_A_MOMENT = 0.01
 _NO_ROOM = "the disk had no room for it, and HelmDash was killed before it was stored"
 _CUT = (
     "the spool's file %s was cut, moved or deleted by somebody else; %d calls that are in memory "
@@ -282,7 +280,7 @@ class Intake:
                 self._lone_reports = 0
             if left is not None:
                 self._left.append(left)
-            if self._has_work():
+            if self._has_work() or not self._is_resting:
                 self._wake.notify()
 
     def refuse_reports(self, why: RecorderFull | None, held: Sequence[Unit] = ()) -> None:
@@ -331,9 +329,10 @@ class Intake:
     def _rest(self, seconds: float) -> None:
         self._is_resting = True
         self._wake.wait(seconds)
-        while self._is_reserved:
-            self._wake.wait(seconds or _A_MOMENT)
+        # From here on the loop reserves nothing new, and says when it is done.
         self._is_resting = False
+        while self._is_reserved:
+            self._wake.wait()
 
     def _notify(self) -> None:
         """Wake the writer, unless it may not do anything yet."""

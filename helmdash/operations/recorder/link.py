@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 # A connection is made at once, or there is nobody who holds the socket.
 _CONNECT_SECONDS = 0.1
 _AGAIN_SECONDS = 0.5
+# Nobody is there, or what is said cannot be understood.
+_LOST = (OSError, ValueError, TypeError, LookupError)
 
 
 class LinkLost(Exception):
@@ -76,7 +78,7 @@ class WriterLink:
         assert self._socket is not None
         try:
             wire.send_frame(self._socket, wire.GROUP, *wire.group_parts(group))
-        except OSError as error:
+        except _LOST as error:
             self.close()
             raise LinkLost(str(error)) from error
 
@@ -93,7 +95,7 @@ class WriterLink:
                 yield outcomes
                 if kind == wire.LAST:
                     return
-        except (OSError, ValueError, TypeError, KeyError, LookupError) as error:
+        except _LOST as error:
             self.close()
             raise LinkLost(str(error)) from error
 

@@ -52,18 +52,20 @@ class LoopReports:
             return False
         if unit.answers is not None:
             unit.answers.set_running_or_notify_cancel()
+        loop, place = asyncio.get_running_loop(), self._link.fileno()
         try:
-            self._link.send(self._group_of([unit]))
-        except LinkLost:
-            self._doubt()
-            self._intake.release(unit)
-        except Exception:
-            logger.exception("a report could not be handed over by the event loop")
-            self._intake.release(unit)
-        else:
-            loop = asyncio.get_running_loop()
+            group = self._group_of([unit])
+            loop.add_reader(place, self._hear)
             self._under_way, self.asked_at = (loop, unit), time.monotonic()
-            loop.add_reader(self._link.fileno(), self._hear)
+            self._link.send(group)
+        except Exception as error:
+            self._under_way = self.asked_at = None
+            loop.remove_reader(place)
+            if isinstance(error, LinkLost):
+                self._doubt()
+            else:
+                logger.exception("a report could not be handed over by the event loop")
+            self._intake.release(unit)
         return True
 
     def end(self) -> None:
