@@ -80,7 +80,7 @@ class WriterLink:
             wire.send_frame(self._socket, wire.GROUP, *wire.group_parts(group))
         except _LOST as error:
             self.close()
-            raise LinkLost(str(error)) from error
+            raise LinkLost(repr(error)) from error
 
     def hear(self, units: Sequence[Unit]) -> Iterator[list[Outcome]]:
         """Wait for what became of the units that were sent. Raises as `store` does."""
@@ -97,7 +97,7 @@ class WriterLink:
                     return
         except _LOST as error:
             self.close()
-            raise LinkLost(str(error)) from error
+            raise LinkLost(repr(error)) from error
 
     def fileno(self) -> int:
         """Of the connection, to see when there is something to hear."""

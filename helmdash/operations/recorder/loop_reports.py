@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 
@@ -31,7 +32,7 @@ class LoopReports:
         *,
         group_of: Callable[[Sequence[Unit]], Group],
         finish: Callable[[Sequence[Outcome]], None],
-        doubt: Callable[[], None],
+        doubt: Callable[[LinkLost], None],
     ) -> None:
         """finish: book outcomes without asking the database. doubt: the writer process ended."""
         self._intake = intake
@@ -56,13 +57,15 @@ class LoopReports:
         try:
             group = self._group_of([unit])
             loop.add_reader(place, self._hear)
+            # libuv has made it one that does not wait, which the thread's reading must.
+            os.set_blocking(place, True)
             self._under_way, self.asked_at = (loop, unit), time.monotonic()
             self._link.send(group)
         except Exception as error:
             self._under_way = self.asked_at = None
             loop.remove_reader(place)
             if isinstance(error, LinkLost):
-                self._doubt()
+                self._doubt(error)
             else:
                 logger.exception("a report could not be handed over by the event loop")
             self._intake.release(unit)
@@ -87,8 +90,8 @@ class LoopReports:
             if not any(outcome.fault for outcome in outcomes):
                 self._finish(outcomes)
                 left = None
-        except LinkLost:
-            self._doubt()
+        except LinkLost as error:
+            self._doubt(error)
         except Exception as error:
             logger.debug("a report is left to the recorder's thread: %s", error)
         finally:

@@ -149,8 +149,8 @@ class Writer:
         try:
             for outcomes in link.store(self._group_of(waiting)):
                 self._finish(outcomes)
-        except LinkLost:
-            self._begin_to_doubt()
+        except LinkLost as error:
+            self._begin_to_doubt(error)
             self.attempt(waiting)
 
     def _group_of(self, units: Sequence[Unit]) -> Group:
@@ -164,8 +164,8 @@ class Writer:
             units=list(units),
         )
 
-    def _begin_to_doubt(self) -> None:
-        logger.warning("the writer process has ended; calls are stored here")
+    def _begin_to_doubt(self, error: LinkLost) -> None:
+        logger.warning("the writer process has ended; calls are stored here (%s)", error)
         self._is_in_doubt = True
 
     def _look_back(self, units: Sequence[Unit]) -> None:
