@@ -262,12 +262,14 @@ class Intake:
     def reserve(self) -> bool:
         """Whether the writer's thread has nothing to do. It leaves the writer process alone then,
         until `release`: what comes meanwhile waits, and is a group."""
+        # Before the lock: of many clients' reports each would wait for it twice.
+        if self._lone_reports < _LONE:
+            return False
         with self._lock:
             is_free = (
                 self._is_resting
                 and not (self._is_reserved or self._is_closed or self._has_work())
                 and self._refusal is None
-                and self._lone_reports >= _LONE
             )
             self._is_reserved = self._is_reserved or is_free
             return is_free
