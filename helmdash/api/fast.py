@@ -96,13 +96,13 @@ class FastReports:
         if ready is None:
             return None
         try:
-            record = recorder().record_on_loop if is_small else recorder().record
-            answers = record(
+            answers = recorder().record(
                 project=ready.access.project,
                 captures=ready.report.captures,
                 caller=ready.access.name,
                 now=ready.at,
                 size=ready.report.size,
+                on_loop=is_small,
             )
         except RecorderFull:
             return None

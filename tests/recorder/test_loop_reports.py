@@ -62,8 +62,8 @@ def run(linked: Recorder, project: ProjectInfo, then: Callable[[Report], Any]) -
     """What `then` comes to on an event loop whose one client has sent calls 0 to FIRST."""
 
     async def report(capture: Capture) -> tuple[Recorded, ...]:
-        answers = linked.record_on_loop(
-            project=project, captures=[capture], caller="key", now=NOW, size=100
+        answers = linked.record(
+            project=project, captures=[capture], caller="key", now=NOW, on_loop=True
         )
         return await linked.answered(answers)
 

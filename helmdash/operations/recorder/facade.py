@@ -190,10 +190,12 @@ class Recorder:
         caller: str,
         now: datetime,
         size: int | None = None,
+        on_loop: bool = False,
     ) -> Answers:
         """Take in a report of calls, which are stored together or not at all.
 
-        size: bytes of the report as it came; None: not known.
+        size: bytes of the report as it came; None: not known. on_loop: it is short, and this is the
+        event loop, which may hand it to the writer process itself (loop_reports).
 
         The future gives the answers after the commit, or raises RecorderFull or what
         `record_calls` raises. Its `cancel` withdraws a report that nobody has begun to store.
@@ -202,38 +204,16 @@ class Recorder:
         """
         if not self._is_started and not self._is_stopped:
             return self._record_here(project, captures, caller, now)
-        self._require_an_answer()
+        if self._writer.is_stuck:
+            raise RecorderFull(_SLOW)
         if not captures:
             nothing: Answers = Future()
             nothing.set_result(())
             return nothing
-        return self._intake.report(project, caller, captures, now, size=size)
-
-    def record_on_loop(
-        self,
-        *,
-        project: ProjectInfo,
-        captures: Sequence[Capture],
-        caller: str,
-        now: datetime,
-        size: int,
-    ) -> Answers:
-        """`record`, of a short report and called on the event loop, which hands it to the writer
-        process itself where nothing else is to be stored. Raises the same."""
-        if not (self._is_started and captures):
-            return self.record(
-                project=project, captures=captures, caller=caller, now=now, size=size
-            )
-        self._require_an_answer()
-        unit = reported(project, caller, captures, now, size=size)
-        if not self._writer.store_on_loop(unit):
-            self._intake.queue_report(unit)
-        assert unit.answers is not None
-        return unit.answers
-
-    def _require_an_answer(self) -> None:
-        if self._writer.is_stuck:
-            raise RecorderFull(_SLOW)
+        answers, unit = reported(project, caller, captures, now, size=size)
+        if not (on_loop and self._writer.store_on_loop(unit)):
+            self._intake.report(unit)
+        return answers
 
     def record_and_wait(
         self,

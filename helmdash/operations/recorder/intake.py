@@ -33,11 +33,9 @@ from helmdash.operations.recorder.spool import Entry, Spool
 from helmdash.operations.recorder.spool_lines import read_line
 from helmdash.operations.recorder.terms import Counts, Limits, RecorderFull
 from helmdash.operations.recorder.units import (
-    Answers,
     Outcome,
     Unit,
     completed,
-    reported,
     unit_of,
 )
 from helmdash.operations.recorder.written_again import lines_again
@@ -227,24 +225,8 @@ class Intake:
 
     # -- reports to the API ---------------------------------------------------------------------
 
-    def report(
-        self,
-        project: ProjectInfo,
-        caller: str,
-        captures: Sequence[Capture],
-        at: datetime,
-        *,
-        size: int | None = None,
-    ) -> Answers:
-        """Queue a report; the promise is kept when it is stored. size: bytes of its texts, about;
-        None: to be measured. Raises RecorderFull."""
-        unit = reported(project, caller, captures, at, size=size)
-        self.queue_report(unit)
-        assert unit.answers is not None
-        return unit.answers
-
-    def queue_report(self, unit: Unit) -> None:
-        """The same, with what `reported` made of it. Raises RecorderFull."""
+    def report(self, unit: Unit) -> None:
+        """Queue a report; its promise is kept when it is stored. Raises RecorderFull."""
         calls = len(unit.captures)
         with self._lock:
             if self._refusal is not None:

@@ -98,16 +98,17 @@ def reported(
     at: datetime,
     *,
     size: int | None,
-) -> Unit:
-    """A report as a unit, with a promise of answers. size: bytes of its texts, about; None: to be
-    measured."""
+) -> tuple[Answers, Unit]:
+    """A promise of answers to a report, and the report as a unit that keeps it. size: bytes of its
+    texts, about; None: to be measured."""
     whole = tuple(completed(capture, caller=caller, at=at) for capture in captures)
-    return Unit(
+    answers: Answers = Future()
+    return answers, Unit(
         project_id=project.id,
         project=project,
         captures=whole,
         size=sum(map(size_of, whole)) if size is None else size + FIGURES_BYTES * len(whole),
-        answers=Future(),
+        answers=answers,
     )
 
 
