@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.mcp.world import INTENT, MODES, PLANNER, RECORDER, URL, Mode, World, rpc
+from tests.mcp.world import INTENT, MODES, PLANNER, RECORDER, URL, Mode, World, let_go, rpc
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -200,28 +200,28 @@ def test_a_client_that_reads_no_streams_gets_its_plan_as_plain_json(world: World
 @both_modes
 def test_requests_on_one_connection_do_not_wait_for_each_other(world: World, mode: Mode) -> None:
     """A plan that is made meanwhile holds up neither a ping nor another plan."""
+    let_go.clear()
+    before = len(world.model.heard)
 
-    async def many(client: Client) -> tuple[bool, list[str], list[str]]:
-        slow = [
-            asyncio.create_task(
-                client.call_tool("plan", {"user_intent": INTENT, "model": "sim/slow"})
-            )
-            for _ in range(3)
-        ]
+    async def many(client: Client) -> tuple[list[str], list[str]]:
+        asked = {"user_intent": INTENT, "model": "sim/slow.held"}
+        slow = [asyncio.create_task(client.call_tool("plan", asked)) for _ in range(3)]
+        async with asyncio.timeout(30):
+            while len(world.model.heard) < before + 3:
+                await asyncio.sleep(0.02)
         quick = await asyncio.gather(
             *(client.call_tool("record_call", _call(f"mcp-many-{n}")) for n in range(5))
         )
-        was_first = not any(task.done() for task in slow)
+        assert not any(task.done() for task in slow)
+        let_go.set()
         plans = await asyncio.gather(*slow)
         return (
-            was_first,
             [result.structured_content["conversation"] for result in quick],
             [result.structured_content["plan_id"] for result in plans],
         )
 
-    was_first, conversations, plans = world.visit(many, mode)
+    conversations, plans = world.visit(many, mode)
 
-    assert was_first
     assert conversations == [f"mcp-many-{n}" for n in range(5)]
     assert len(set(plans)) == 3
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from threading import Event
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import httpx
@@ -85,11 +86,17 @@ import_catalog(actor=SHELL, project_id=own.pk, name="house", body={catalog!r}, n
 """
 
 
+# What `slow.held` waits for.
+let_go = Event()
+
+
 def answer(heard: Heard) -> Said:
-    """`planner` plans or routes, `mute` says nothing, `slow` takes its time."""
+    """`planner` plans or routes, `mute` says nothing, `slow` takes its time; see `let_go`."""
     if heard.model == "mute":
         return Said(content="")
     said = ROUTE if "recommendation" in heard.system else PLAN
+    if heard.model == "slow.held":
+        return Said(content=json.dumps(said), until=let_go)
     return Said(content=json.dumps(said), delay_s=0.5 if heard.model.startswith("slow") else 0)
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 from tests.support.upstreams.http import Exchange, Seen, Server
@@ -54,6 +55,8 @@ class Said:
     status: int = 200
     error: str = ""
     delay_s: float = 0.0
+    # Not before it is set; half a minute at most.
+    until: Event | None = None
     refusal: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
 
@@ -91,6 +94,8 @@ def run_scripted(script: Script) -> Iterator[ScriptedModel]:
         said = script(heard)
         if said.delay_s:
             await asyncio.sleep(said.delay_s)
+        if said.until is not None:
+            await asyncio.to_thread(said.until.wait, 30)
         if said.status >= 400:
             error = {"error": {"message": said.error or "no", "type": "server_error"}}
             await exchange.reply(said.status, json.dumps(error).encode(), **said.headers)
