@@ -46,6 +46,7 @@ _ON_ONE_DATABASE = frozenset(
         *(f"gateway/test_{name}.py" for name in ("background", "stopping", "causes")),
         *(f"gateway/test_{name}.py" for name in ("hostile_replies", "local_models", "care_shapes")),
         *(f"cli/test_{name}.py" for name in ("bad_places", "ollama_smoke", "move")),
+        "mcp/test_resources.py",
         "tooling",
         *(f"doors/test_{name}.py" for name in ("wire", "lost")),
         "recorder/test_outages.py",

@@ -22,6 +22,7 @@ def size(body: Any) -> int:
     return len(json.dumps(body["messages"])) // BYTES_PER_TOKEN
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("ratio", "schema"),
     [(2.2, 0), (7.0, 0), (4.0, 12_000)],  # dense, sparse (Cyrillic), and three quarters schemas
@@ -44,6 +45,7 @@ def test_the_countdown_plays_out_at_any_ratio(
     assert house.narrow.refusals.get(model.partition("/")[2]) is None
 
 
+@pytest.mark.one_database
 def test_our_own_words_do_not_make_a_request_too_long(house: House, mark: str) -> None:
     with house.sdk() as sdk:
         agent = Agent(sdk=sdk, model=f"{MODELS['openai']}-{mark}")
@@ -56,6 +58,7 @@ def test_our_own_words_do_not_make_a_request_too_long(house: House, mark: str) -
     assert sent_to(house, agent.model)[-1]["messages"] == agent.messages[:-1]
 
 
+@pytest.mark.one_database
 def test_an_agent_that_never_gives_a_final_answer_goes_on(house: House, mark: str) -> None:
     with house.sdk() as sdk:
         agent = Agent(sdk=sdk, model=f"{MODELS['openai']}-{mark}")
@@ -193,6 +196,7 @@ def test_beginnings_are_found_by_history_and_bounded() -> None:
     assert RecentRestarts(most_chars=1).find(who, talks[0]) == Beginning()
 
 
+@pytest.mark.one_database
 def test_care_stops_where_clears_lead_nowhere(house: House, mark: str) -> None:
     model = f"{MODELS['openai']}-{mark}"
     with house.sdk() as sdk:

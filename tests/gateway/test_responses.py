@@ -61,6 +61,7 @@ def test_to_an_upstream_that_speaks_it_every_byte_goes_on(
     assert call["upstream_model"].startswith("answer-cached")
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("provider", [RESPONSES, "openai", "anthropic"])
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
@@ -91,6 +92,7 @@ def last_of(stream: str) -> Any:
     return json.loads(data[-1])["response"]
 
 
+@pytest.mark.one_database
 def test_refusals_and_filters_are_told_apart(world: World, mark: str) -> None:
     for provider in (RESPONSES, "openai"):
         refused = world.post(PATH, asked(model_of(provider, "refusal", mark)))
@@ -133,6 +135,7 @@ def test_a_stream_that_fails_or_breaks_off(world: World, mark: str) -> None:
             assert call["cause"]["name"] == cause
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("said", "words"),
     [
@@ -164,6 +167,7 @@ def test_what_cannot_be_said_is_refused_in_openais_words(
     assert world.fleet.gemini.seen(mark) == []
 
 
+@pytest.mark.one_database
 def test_what_can_be_done_without_is_left_out_with_a_sentence(world: World, mark: str) -> None:
     tools = [
         {"type": "web_search"},
@@ -219,6 +223,7 @@ def test_a_fragment_is_measured_by_nothing_it_sends(world: World, mark: str) -> 
         assert call.get("suspected_cut") in (None, {})
 
 
+@pytest.mark.one_database
 def test_images_files_and_parsed_replies(
     clients: dict[str, Client], world: World, mark: str
 ) -> None:
@@ -242,6 +247,7 @@ def test_images_files_and_parsed_replies(
     assert seen.output_text == "I see 1 image(s)."
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("provider", "behaviour", "error", "status"),
     [
@@ -351,6 +357,7 @@ def test_a_kept_response_is_asked_for_by_the_project_that_made_it(
     assert world.http.get(f"{PATH}/..%2Fmodels").status_code == 404
 
 
+@pytest.mark.one_database
 def test_tokens_are_counted_by_who_can(world: World, clients: dict[str, Client], mark: str) -> None:
     sdk: openai.OpenAI = clients[RESPONSES].sdk  # type: ignore[attr-defined]
 
@@ -393,6 +400,7 @@ def test_a_history_is_compacted(world: World, provider: str, mark: str) -> None:
         assert "Sum up the conversation" not in sent
 
 
+@pytest.mark.one_database
 def test_a_compaction_without_a_summary_is_an_error(world: World, mark: str) -> None:
     answer = world.post(
         f"{PATH}/compact", {"model": model_of("openai", "silent-stop", mark), "input": "Do it."}

@@ -25,6 +25,7 @@ def _refused(world: World, headers: dict[str, str]) -> httpx.Response:
         return http.post(world.url, json=rpc("tools/list"), headers=headers)
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("headers", "sentence"),
     [
@@ -50,6 +51,7 @@ def test_without_a_key_of_ours_nobody_comes_in(
     assert error["data"] == {"error": "unauthorized"}
 
 
+@pytest.mark.one_database
 @both_modes
 def test_the_official_client_shows_why_it_is_refused(world: World, mode: Mode) -> None:
     async def list_tools(client: Client) -> object:
@@ -72,6 +74,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
     return [leaf for each in error.exceptions for leaf in _leaves(each)]
 
 
+@pytest.mark.one_database
 def test_x_api_key_is_as_good_as_bearer(world: World) -> None:
     assert _refused(world, {"x-api-key": READER, "accept": "application/json"}).is_success
 
@@ -98,6 +101,7 @@ def test_a_tool_names_the_scope_that_a_key_lacks(
     assert f"lacks the scope {lacking}" in told["message"]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "host",
     [
@@ -114,6 +118,7 @@ def test_hosts_of_the_server_are_welcome(world: World, host: str) -> None:
     assert world.post(rpc("tools/list"), host=host).status_code == 200
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("host", "origin", "status"),
     [
@@ -133,6 +138,7 @@ def test_other_names_of_the_server_are_not(
     assert "HELMDASH_ALLOWED_HOSTS" in response.json()["error"]["message"]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "origin",
     ["http://localhost:6274", "https://helm.example.org", "vscode-webview://abc"],
@@ -141,6 +147,7 @@ def test_pages_of_the_server_and_editors_may_ask(world: World, origin: str) -> N
     assert world.post(rpc("tools/list"), origin=origin).status_code == 200
 
 
+@pytest.mark.one_database
 def test_there_is_nothing_to_get_and_nothing_to_delete(world: World) -> None:
     for method in ("GET", "DELETE", "PUT"):
         response = world.http.request(method, "/mcp", headers={"accept": "text/event-stream"})
@@ -148,6 +155,7 @@ def test_there_is_nothing_to_get_and_nothing_to_delete(world: World) -> None:
         assert (response.status_code, response.headers["allow"]) == (405, "POST")
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -187,6 +195,7 @@ def test_what_is_no_request_is_refused_in_plain_words(
     assert not any(word in response.text for word in _INNARDS)
 
 
+@pytest.mark.one_database
 def test_a_body_may_have_8_mib_and_no_more(world: World) -> None:
     def asked(size: int) -> bytes:
         arguments = {"model": "openai/gpt-4o", "intent": "x" * size}
@@ -198,6 +207,7 @@ def test_a_body_may_have_8_mib_and_no_more(world: World) -> None:
     assert "HELMDASH_MAX_BODY_BYTES" in too_large.json()["error"]["message"]
 
 
+@pytest.mark.one_database
 @both_modes
 def test_an_unknown_tool_is_an_error_that_names_those_there_are(world: World, mode: Mode) -> None:
     async def call(client: Client) -> MCPError:
@@ -246,6 +256,7 @@ HOSTILE: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("tool", "arguments", "field"), HOSTILE)
 def test_wrong_arguments_are_named(
     world: World, tool: str, arguments: dict[str, Any], field: str

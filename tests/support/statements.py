@@ -4,8 +4,8 @@ A test of a page or of the API mostly asks the database what a hundred others as
 database such a test is wanted if there it runs a statement that no other runs, or the same with
 another outcome (the kind of error, none, one or many rows) or with values that databases treat
 differently (U+0000, letters beyond ASCII, whole numbers beyond 32 and 64 bits, long texts).
-A test of what writes is wanted as well if it runs two statements one after the other, each with
-its outcome, that no other runs so.
+A test of what writes is wanted as well if one statement in it follows upon another that has
+changed something, each with its outcome, as in no other: there it meets what that one has done.
 
 As a plugin (`-p tests.support.statements --note-statements DIR`) this notes what each test asks;
 `python -m tests.support.statements DIR` then chooses the cheapest tests that together ask all of
@@ -52,6 +52,8 @@ _GROUP = re.compile(r"@\w+$")
 _LONG_LINE = 250
 # Between what stands for two statements.
 _THEN = " then "
+# How a statement begins that changes what the next one meets: what has only read does not.
+_CHANGING = ("INSERT", "UPDATE", "DELETE", "WITH", "ROLLBACK")
 
 
 @dataclass(slots=True)
@@ -84,9 +86,11 @@ class _Notes:
             shape = self._shapes[text] = shape_of(text)
         asked = [f"{what} {shape}" for what in (outcome, *kinds_of(values))]
         this = f"{crc32(asked[0].encode()):08x}"
-        for each in (*asked, f"{self._before}{_THEN}{this}"):
+        if self._before:
+            asked.append(f"{self._before}{_THEN}{this}")
+        for each in asked:
             self.now.add(self._numbers.setdefault(each, len(self._numbers)))
-        self._before = this
+        self._before = this if shape.startswith(_CHANGING) else ""
 
     def end(self, item: pytest.Item, seconds: float) -> None:
         fixtures = set(item.fixturenames) if isinstance(item, pytest.Function) else set()
