@@ -49,8 +49,6 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    # Serves the OpenAPI page's script from our own host instead of a CDN.
-    "ninja",
     "django_htmx",
     "simple_history",
     "import_export",
@@ -213,6 +211,8 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
 }
+# Pages name a file by what is in it: copies under their own names would be packed for nobody.
+SERVESTATIC_KEEP_ONLY_HASHED_FILES = True
 
 # Strict: no inline script or style, nothing from another host (ADR 6).
 CONTENT_SECURITY_POLICY = {
