@@ -29,6 +29,8 @@ _ASK_AGAIN_S = 2.0
 _LOOK_S = 0.5
 # In the scope of a request that only reads: where it does.
 READING_KEY = "helmdash.reading"
+# In the scope of a question that is let through: all others are turned away at this moment.
+TURNED_AWAY_KEY = "helmdash.turned_away"
 # They tell how the database is.
 LIVENESS = frozenset({"/healthz", "/readyz", "/metrics"})
 # Whoever stores reports bounds them already (operations.recorder).
@@ -139,6 +141,8 @@ class Patient:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. Raises DatabaseUnavailable, with nothing sent."""
         if scope["type"] != "http" or _is_exempt(scope):
+            if self._watch.is_silent:
+                scope = {**scope, TURNED_AWAY_KEY: True}
             await self._app(scope, receive, send)
             return
         await self._watch.run(lambda out: self._app(scope, receive, out), send, scope)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, JsonResponse
 
+from helmdash.doors.patience import TURNED_AWAY_KEY
 from helmdash.operations.database.timeouts import DatabaseNotResponding, with_timeout
 from helmdash.operations.recorder import RecorderState, recorder
 from helmdash.queries.database import liveness
@@ -35,6 +36,9 @@ def readyz(request: HttpRequest) -> JsonResponse:
     are silent.
     """
     problem = _briefly(liveness.database_problem, about="database")
+    if problem is None and getattr(request, "scope", {}).get(TURNED_AWAY_KEY):
+        # It answers again; who watches it for everybody has yet to hear so.
+        problem = "the database did not respond a moment ago; requests are let in within a second"
     spool = _briefly(recorder().spool_problem, about="disk")
     state = recorder().state()
     counts = recorder().own_ledger().counts

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from helmdash.doors import patience
-from helmdash.doors.asgi import Message, Send
+from helmdash.doors.asgi import Message, Receive, Scope, Send
 from helmdash.doors.faults import DatabaseUnavailable
-from helmdash.doors.patience import READING_KEY, DatabaseWatch
+from helmdash.doors.patience import READING_KEY, TURNED_AWAY_KEY, DatabaseWatch, Patient
 from helmdash.operations.database.replica import Reading
 
 
@@ -97,6 +97,34 @@ def test_a_silent_database_ends_the_wait_and_everybody_elses_until_it_is_back() 
             await asyncio.sleep(0.01)
         await world.watch.run(world.work(seconds=0), world.send)
         assert kinds(world) == ["the end"]
+
+    play(scene)
+
+
+def test_who_asks_for_liveness_is_let_through_and_hears_that_others_are_not() -> None:
+    async def scene(world: World) -> None:
+        heard: list[bool] = []
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            heard.append(TURNED_AWAY_KEY in scope)
+
+        async def receive() -> Message:
+            raise AssertionError("nobody reads")
+
+        async def ask() -> None:
+            scope = {"type": "http", "path": "/readyz", "method": "GET"}
+            await Patient(app, world.watch)(scope, receive, world.send)
+
+        await ask()
+        world.is_there = False
+        with pytest.raises(DatabaseUnavailable):
+            await world.watch.run(world.work(seconds=0.5), world.send)
+        await ask()
+        world.is_there = True
+        while world.watch.is_silent:
+            await asyncio.sleep(0.01)
+        await ask()
+        assert heard == [False, True, False]
 
     play(scene)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import threading
 import time
@@ -14,14 +15,16 @@ from typing import Any
 import httpx
 import pytest
 from django.db import OperationalError, connection, connections
-from django.test import Client
+from django.test import AsyncRequestFactory, Client
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from helmdash import conf
 from helmdash.doors.limits import KeyLimits
+from helmdash.doors.patience import TURNED_AWAY_KEY
 from helmdash.operations.database.timeouts import DatabaseNotResponding, with_timeout
 from helmdash.operations.recorder import Recorder, RecorderFull, recorder
+from helmdash.pages.liveness import readyz
 from helmdash.queries.access import Caller, ProjectInfo
 from helmdash.records.models import RecorderLedger
 from tests import factories
@@ -109,6 +112,19 @@ def test_readyz_tells_a_disk_that_takes_nothing_and_one_that_says_nothing(
         assert said in ready.json()["spool"]
         assert ready.json()["gateway"] == ready.json()["pages"] == "ok"
     is_over.set()
+
+
+@pytest.mark.django_db
+def test_readyz_is_not_ready_while_others_are_turned_away() -> None:
+    request = AsyncRequestFactory().get("/readyz")
+    request.scope = {**request.scope, TURNED_AWAY_KEY: True}
+
+    ready = readyz(request)
+
+    told = json.loads(ready.content)
+    assert (ready.status_code, told["status"]) == (503, "unavailable")
+    assert told["api"] == told["pages"] == told["database"] != "ok"
+    assert told["gateway"].startswith("ok for keys")
 
 
 @pytest.mark.django_db

@@ -117,7 +117,7 @@ def assert_all_is_well(served: Served) -> None:
         time.sleep(0.2)
     ask(served, ("first", "POST", "/api/v1/calls", {"model": "m", "conversation": "talk"}))
     found = ask(served, *WRITES[:3], WRITES[-1], *READS, *LIVENESS)
-    assert {name: asked.status for name, asked in found.items() if asked.status >= 300} == {}
+    assert {name: asked for name, asked in found.items() if asked.status >= 300} == {}, served.log
     assert "helmdash_database_available 1.0" in found["metrics"].text
 
 
