@@ -9,6 +9,7 @@ changed, things are as they were: slower, and no different.
 from __future__ import annotations
 
 import contextlib
+import ssl
 from collections.abc import Callable
 from functools import cache
 from types import CodeType
@@ -31,6 +32,9 @@ UNUSED = {
 
 def be_lean(session: pytest.Session) -> None:
     """Before tests are collected: do nothing twice, and nothing for nobody."""
+    # httpx reads the 140 certificates of the web for each client, 15 ms, also for one that asks a
+    # server of its own test. Who wants others names them, and has a context of its own.
+    vars(ssl)["create_default_context"] = cache(ssl.create_default_context)
     with contextlib.suppress(AttributeError, KeyError):
         for names in session._fixturemanager._node_autousenames.values():
             names[:] = [name for name in names if name not in UNUSED]
