@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,9 +17,9 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL, Forbidden, Person
 from helmdash.operations.database import statistics
-from helmdash.operations.jobs import asking, kinds, leases
+from helmdash.operations.jobs import asking, kinds, leases, running
 from helmdash.operations.jobs.folding import writers_thread
-from helmdash.operations.jobs.leases import Done, LeaseLost, Progress
+from helmdash.operations.jobs.leases import Done, LeaseLost, Progress, Seen
 from helmdash.operations.jobs.running import JobKind, JobThread, Run, run_now
 from helmdash.operations.recorder import Recorder
 from helmdash.operations.retention import expired
@@ -73,6 +74,47 @@ def test_of_many_processes_one_does_what_is_due() -> None:
     Job.objects.update(due_at=PAST)
     process(12)
     assert (runs, state().holder) == (["", "7"], "host-12")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_found_nothing_looks_again_when_somebody_has_written_or_time_has_passed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[None] = []
+
+    def look(looked: Callable[[], dict[str, Seen]] = leases.look) -> dict[str, Seen]:
+        looks.append(None)
+        return looked()
+
+    monkeypatch.setattr(leases, "look", look)
+    monkeypatch.setattr(running, "LOOK_SECONDS", 0.01)
+    thread = JobThread((kind(quiet),), holder="one")
+    thread.start()
+    try:
+        wait_for(lambda: bool(jobs()) and state().outcome == "done")
+        # PostgreSQL does not say whether anybody has written.
+        is_told = connection.vendor == "sqlite"
+        time.sleep(0.2)
+        before = len(looks)
+        time.sleep(0.2)
+        assert (len(looks) == before) == is_told
+
+        Job.objects.update(due_at=PAST)
+        wait_for(lambda: Job.objects.get().turns == 2)
+
+        # What the clock alone makes due is found a little later.
+        monkeypatch.setattr(running, "_LONGEST_CALM_SECONDS", 0.05)
+        Job.objects.update(due_at=timezone.now() + timedelta(seconds=0.5))
+        wait_for(lambda: Job.objects.get().turns == 3)
+    finally:
+        thread.stop(9)
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 @pytest.mark.django_db

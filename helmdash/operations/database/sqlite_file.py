@@ -28,7 +28,7 @@ from django.db import Error as DatabaseFault
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from helmdash.operations.database import rule_sets
-from helmdash.records.direct import is_postgres
+from helmdash.records.direct import is_postgres, sqlite_driver
 
 _held: dict[str, tuple[sqlite3.Connection, tuple[int, int]]] = {}
 _holding = threading.RLock()
@@ -111,6 +111,16 @@ def identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def writes_seen() -> tuple[int, int] | None:
+    """What is another one as soon as anybody but this thread's open connection has written, in
+    whatever process; None on PostgreSQL, which does not tell. Costs a look into shared memory."""
+    if is_postgres():
+        return None
+    with sqlite_driver() as driver:
+        ((version,),) = driver.execute("PRAGMA data_version").fetchall()
+        return id(driver), version
 
 
 class FileWatch:

@@ -16,7 +16,7 @@ from datetime import datetime
 
 from django.db import connections
 
-from helmdash.operations.database.sqlite_file import thread_connection
+from helmdash.operations.database.sqlite_file import thread_connection, writes_seen
 from helmdash.operations.jobs import leases
 from helmdash.operations.jobs.leases import Done, LeaseLost, Progress, Seen, Turn
 from helmdash.operations.recorder.group_commit import is_unavailable
@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 # How often a process looks: as long as a figure may wait to be added, and two small queries.
 LOOK_SECONDS = 2.0
+# SQLite says for nothing whether anybody has written. Where nobody has, only what the clock alone
+# makes due can be new, and may wait for so long.
+_LONGEST_CALM_SECONDS = 10.0
 _RENEW_SECONDS = leases.LEASE.total_seconds() / 3
 # How often a run says how far it is, and hears whether it is to end: two small statements.
 _NOTE_SECONDS = 1.0
@@ -84,27 +87,32 @@ class JobThread:
         if self._thread.is_alive():
             self._thread.join(seconds)
 
-    def look_once(self) -> None:
-        """Do what is due and free, on this thread's connection.
+    def look_once(self) -> bool:
+        """Do what is due and free, on this thread's connection; whether there was anything.
 
         Raises what the database raises when it is unavailable; what a job raises is noted in its
         row.
         """
         seen = _look(self._kinds)
+        has_found = False
         for kind in self._kinds:
             each = seen[kind.name]
             if self._end.is_set() or not each.is_free:
                 continue
             if each.is_due or _is_wanted(kind, each):
+                has_found = True
                 turn = leases.take(each, holder=self._holder)
                 if turn is not None:
                     self._carry_out(kind, turn, each)
+        return has_found
 
     def _run(self) -> None:
+        calm = _Calm()
         while not self._end.wait(LOOK_SECONDS):
             try:
                 with thread_connection():
-                    self.look_once()
+                    if not calm.goes_on():
+                        calm.note(self.look_once())
             except Exception as error:
                 # Who needs the database says that it is away; a lease that is held runs out.
                 level = logging.DEBUG if is_unavailable(error) else logging.ERROR
@@ -118,6 +126,26 @@ class JobThread:
             logger.warning("the job %s was taken over by another process", kind.name)
         except Exception:
             logger.exception("the job %s failed", kind.name)
+
+
+class _Calm:
+    """Nobody has written since a look that found nothing to do."""
+
+    def __init__(self) -> None:
+        self._writes: tuple[int, int] | None = None
+        self._until = 0.0
+
+    def goes_on(self) -> bool:
+        """It does, and has not for so long that the clock may have made something due. Asked before
+        each look, on the connection of the look."""
+        before, self._writes = self._writes, writes_seen()
+        return before is not None and before == self._writes and time.monotonic() < self._until
+
+    def note(self, has_found: bool) -> None:
+        """How a look ended. A thread does not see its own writes: after a job it looks again."""
+        if has_found:
+            self._writes = None
+        self._until = time.monotonic() + _LONGEST_CALM_SECONDS
 
 
 def _is_wanted(kind: JobKind, seen: Seen) -> bool:
