@@ -8,7 +8,13 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max
 
-from helmdash.core.catalog.catalog import CatalogError, EntryKind, FieldError, parse_catalog
+from helmdash.core.catalog.catalog import (
+    Catalog,
+    CatalogError,
+    EntryKind,
+    FieldError,
+    parse_catalog,
+)
 from helmdash.core.text.tokens import compact_json
 from helmdash.records.bulk import storable
 from helmdash.records.models import CatalogRevision, Project
@@ -19,6 +25,16 @@ _NO_ENTRY = "has no pack and no pipeline; give it at least one"
 _NOT_STORABLE = "holds the character U+0000, which cannot be stored; take it out"
 
 
+def storable_catalog(body: object) -> Catalog:
+    """The catalog that a body is, where it can be a revision. Raises CatalogError."""
+    catalog = parse_catalog(body)
+    if not catalog.entries:
+        raise CatalogError((FieldError(field="catalog", message=_NO_ENTRY),))
+    if storable(catalog.raw) != catalog.raw:
+        raise CatalogError((FieldError(field="catalog", message=_NOT_STORABLE),))
+    return catalog
+
+
 def add_revision(
     *, project_id: int, name: str, body: object, now: datetime, make_current: bool
 ) -> tuple[CatalogRevision, bool]:
@@ -27,11 +43,7 @@ def add_revision(
     The same bytes as the newest revision of the name give that revision again. Raises
     CatalogError naming the fields of a malformed catalog.
     """
-    catalog = parse_catalog(body)
-    if not catalog.entries:
-        raise CatalogError((FieldError(field="catalog", message=_NO_ENTRY),))
-    if storable(catalog.raw) != catalog.raw:
-        raise CatalogError((FieldError(field="catalog", message=_NOT_STORABLE),))
+    catalog = storable_catalog(body)
     text = compact_json(catalog.raw)
     digest = hashlib.sha256(text.encode()).hexdigest()
     with transaction.atomic():

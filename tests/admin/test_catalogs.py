@@ -83,6 +83,11 @@ def test_a_catalog_can_be_stored_without_being_put_in_force(
         ({"text": "[" * 100_000}, "text", "nested too deeply"),
         # one level more than can be given back, on every Python
         ({"text": '{"x":' * 201 + "1" + "}" * 201}, "text", "nested too deeply"),
+        # what is no revision: nothing to choose from, and what is not stored
+        ({"text": '{"packs": [], "pipelines": []}'}, "text", "no pack and no pipeline"),
+        ({"text": '{"packs": [{"name": "a\\u0000"}]}'}, "text", "U+0000"),
+        # a number that Python does not read
+        ({"text": '{"packs": [], "x": %s}' % ("9" * 5_000)}, "text", "thousands of digits"),
         # not UTF-8
         ({"text": "", "file": b"\xff\xfe{}"}, "file", "The file is not UTF-8"),
     ],

@@ -12,14 +12,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from helmdash import conf
-from helmdash.core.catalog.catalog import CatalogError, parse_catalog
+from helmdash.core.catalog.catalog import CatalogError
 from helmdash.core.text.jsontext import is_too_deep
 from helmdash.records.admin.clock import now
 from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.audit import note_row
 from helmdash.records.models import CatalogRevision, Project
-from helmdash.records.revisions import add_revision
+from helmdash.records.revisions import add_revision, storable_catalog
 from helmdash.records.rights import person_of
 
 # A page is for reading: the whole of a large catalog is the API's to give.
@@ -178,7 +178,7 @@ def _read_catalog(text: str) -> object:
         raise ValidationError("This is nested too deeply.")
     try:
         body = json.loads(text)
-        parse_catalog(body)
+        storable_catalog(body)
     except json.JSONDecodeError as error:
         raise ValidationError(
             f"This is not JSON: {error.msg} in line {error.lineno}, column {error.colno}."
@@ -187,4 +187,6 @@ def _read_catalog(text: str) -> object:
         said = [f"{fault.field} {fault.message}." for fault in error.errors[:_MOST_FAULTS]]
         rest = len(error.errors) - _MOST_FAULTS
         raise ValidationError([*said, *([f"And {rest} more."] if rest > 0 else [])]) from None
+    except ValueError:  # Python's bound for numbers
+        raise ValidationError("A number in it has thousands of digits. Correct it.") from None
     return body
