@@ -202,6 +202,32 @@ def test_a_wrong_row_is_named_with_its_field_and_nothing_can_be_confirmed(
         ),
         # more columns than a sentence should name
         ("c0,c1,c2,c3,c4,c5,c6\n1,1,1,1,1,1,1\n", CSV, "Unknown column: c0, c1, c2, c3, c4, …."),
+        # what spreadsheet programs save beside CSV in UTF-8
+        pytest.param(HEAD.encode("utf-16"), CSV, "in UTF-16; save it in UTF-8", id="UTF-16"),
+        pytest.param(HEAD.encode("utf-16-le"), CSV, "save it as CSV in UTF-8", id="no BOM"),
+        pytest.param(b"PK\x03\x04" + bytes(range(256)), CSV, "save the table as CSV", id="zip"),
+        ("key,evidence\nacme/\xe9,a\n".encode("latin-1"), CSV, "byte 19 is none; save it in UTF-8"),
+        # a quote that is never closed would take in all rows that follow
+        ('key,evidence\nacme/x,"a\nacme/y,b\n', CSV, "opened and never closed"),
+        pytest.param("key\n" + "a" * 200_000, CSV, "more than 131,072 characters", id="cell"),
+        ('key,evidence\nacme/x,"a"b\n', CSV, "write a quote within a cell twice"),
+        # of two columns of one name one would count
+        ("key,tier,key\na,A,b\n", CSV, "the column key stands there 2 times"),
+        # what no database stores alike, as a name, a key, a project or a text
+        *[
+            (template % half, JSON, said)
+            for half, said in [("\\ud800", "half of a surrogate pair"), ("\\u0000", "U+0000")]
+            for template in [
+                '[{"key": "a", "%s": 1}]',
+                '[{"key": "%s"}]',
+                '[{"key": "a", "project": "%s"}]',
+                '[{"key": "a", "evidence": "%s"}]',
+            ]
+        ],
+        (f"{HEAD},acme\x00/x,1,1,A,true\n", CSV, "U+0000"),
+        # objects that say nothing
+        ("[{}]", JSON, "none of its objects has a member"),
+        pytest.param('[{"key": %s}]' % ("9" * 5_000), JSON, "thousands of digits", id="digits"),
         # no rows
         ("", CSV, "empty"),
     ],
@@ -278,6 +304,30 @@ def test_rows_that_changed_since_the_preview_are_not_imported_by_halves(operator
 def test_a_preview_that_was_tampered_with_is_not_imported(operator: Client) -> None:
     response = preview(operator, HEAD + ",acme/one,1,1,A,true\n", CSV)
     sent = {**response.context["confirm_form"].initial, "import_file_name": "/etc/passwd"}
+
+    finished = operator.post(LIST + "process_import/", sent, follow=True)
+
+    assert "Upload the file again" in text_of(finished)
+    assert not Budget.objects.filter(key="acme/one").exists()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"format": "99"},
+        {"format": "x"},
+        {"format": ""},
+        {"format": JSON},  # than which the preview had another
+        {"resource": "77"},
+        {"resource": "x"},
+        {"import_file_name": ""},
+    ],
+)
+def test_a_confirmation_that_no_preview_gave_imports_nothing(
+    operator: Client, given: dict[str, str]
+) -> None:
+    response = preview(operator, HEAD + ",acme/one,1,1,A,true\n", CSV)
+    sent = {**response.context["confirm_form"].initial, **given}
 
     finished = operator.post(LIST + "process_import/", sent, follow=True)
 

@@ -8,7 +8,6 @@ instead of being refused.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,30 +21,28 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from import_export import fields, resources, widgets
 from import_export.admin import ImportExportMixin
-from import_export.formats import base_formats
 from import_export.forms import ExportForm
 from import_export.tmp_storages import BaseStorage
-from tablib import Dataset  # type: ignore[import-untyped]
 
-from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
-from helmdash.records.admin.formulas import SafeCSV
 from helmdash.records.admin.scoped import may
+from helmdash.records.admin.table_files import (
+    ABSENT,
+    SHOWN_CHARS,
+    BoundedCSV,
+    NoTable,
+    StrictJSON,
+    why_unreadable,
+)
 from helmdash.records.audit import note_row, values_of
 from helmdash.records.rights import person_of
 
 _SALT = "helmdash.import"
 # Long enough to read a preview, short enough that the rows are still as the preview saw them.
 _PREVIEW_SECONDS = 3600
-# Our widest table has a third of them.
-_MOST_COLUMNS = 100
-# Each is checked and saved by itself, some 3 ms; twice what the largest list of models holds today.
-_MOST_ROWS = 1_000
-_SHOWN_COLUMNS, _SHOWN_CHARS = 5, 64
+_SHOWN_COLUMNS = 5
 _CHANGE_REASON_CHARS = 100  # the column of django-simple-history
 _YES = frozenset({"true", "yes", "1"})
 _NO = frozenset({"false", "no", "0"})
-# Stands for a member that a JSON object does not have: the field keeps its value.
-_ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,40 +139,6 @@ class YesNo(StrictWidget):
         return value
 
 
-class StrictJSON(base_formats.JSON):  # type: ignore[misc]
-    """A list of objects; each may leave members out, in any order."""
-
-    def create_dataset(self, in_stream: str, **kwargs: Any) -> Dataset:
-        if is_too_deep(in_stream):
-            raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
-        rows = json.loads(in_stream)
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise ValueError("it must be a list of objects, as an export is")
-        headers = list(dict.fromkeys(name for row in rows for name in row))
-        _require_bounds(len(rows), len(headers))
-        # Each row gets a cell for every one of them.
-        filled = [[row.get(name, _ABSENT) for name in headers] for row in rows]
-        return Dataset(*filled, headers=headers)
-
-
-class BoundedCSV(SafeCSV):
-    """As many rows and columns as somebody may mean."""
-
-    def create_dataset(self, in_stream: str, **kwargs: Any) -> Dataset:
-        found = super().create_dataset(in_stream, **kwargs)
-        _require_bounds(len(found), len(found.headers or ()))
-        return found
-
-
-def _require_bounds(rows: int, columns: int) -> None:
-    """Raises ValueError. Here, and not where rows are looked at: what is said there is said when
-    all of them have been."""
-    if columns > _MOST_COLUMNS:
-        raise ValueError(f"it has more than {_MOST_COLUMNS} columns, or members of different names")
-    if rows > _MOST_ROWS:
-        raise ValueError(f"it has more than {_MOST_ROWS:,} rows; import it in parts")
-
-
 class SignedUpload(BaseStorage):  # type: ignore[misc]
     """Keeps an upload in the confirmation form itself, compressed and signed.
 
@@ -231,7 +194,7 @@ class StrictResource(resources.ModelResource):  # type: ignore[misc]
         known = {field.column_name for field in self.get_import_fields()}
         unknown = [name for name in dataset.headers or () if name not in known]
         if unknown:
-            shown = [str(name)[:_SHOWN_CHARS] for name in unknown[:_SHOWN_COLUMNS]]
+            shown = [str(name)[:SHOWN_CHARS] for name in unknown[:_SHOWN_COLUMNS]]
             shown += ["…"] if len(unknown) > _SHOWN_COLUMNS else []
             raise FieldError(
                 f"Unknown column: {', '.join(shown)}. Known are: {', '.join(sorted(known))}."
@@ -239,7 +202,7 @@ class StrictResource(resources.ModelResource):  # type: ignore[misc]
 
     def before_import_row(self, row: Any, **kwargs: Any) -> None:
         """Leave alone what a JSON object does not mention."""
-        for name in [name for name, value in row.items() if value is _ABSENT]:
+        for name in [name for name, value in row.items() if value is ABSENT]:
             del row[name]
 
     def after_init_instance(self, instance: Any, new: bool, row: Any, **kwargs: Any) -> None:
@@ -293,11 +256,24 @@ class TransferMixin(ImportExportMixin):  # type: ignore[misc]
 
     def process_import(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         """Store the rows that were previewed and confirmed."""
+        if request.method == "POST" and not self._is_whole(request):
+            return self._again(request, "The confirmation is not complete. Upload the file again.")
         try:
             done: HttpResponse = super().process_import(request, **kwargs)
             return done
-        except signing.BadSignature:
+        except (signing.BadSignature, NoTable):
             return self._again(request, "The preview is too old. Upload the file again.")
+
+    def _is_whole(self, request: HttpRequest) -> bool:
+        """Whether the form is one that a preview gave. The library takes the numbers of the format
+        and of the kind of rows as they come."""
+        form = self.create_confirm_form(request)
+        if not form.is_valid():
+            return False
+        formats = {str(number) for number in range(len(self.get_import_formats()))}
+        kinds = {str(number) for number in range(len(self.get_import_resource_classes(request)))}
+        given = form.cleaned_data
+        return given["format"] in formats and (given.get("resource") or "0") in kinds
 
     def process_result(self, result: Any, request: HttpRequest) -> HttpResponse:
         """Say what was done; nothing was when a row no longer fitted."""
@@ -317,7 +293,7 @@ class TransferMixin(ImportExportMixin):  # type: ignore[misc]
 
     def add_data_read_fail_error_to_form(self, form: Any, e: Exception) -> None:
         """A sentence in place of the exception's name."""
-        why = str(e) or "a row has another number of columns than the first line"
+        why = why_unreadable(e)
         form.add_error("import_file", f"The file cannot be read in this format: {why}.")
 
     def _again(self, request: HttpRequest, sentence: str) -> HttpResponse:
