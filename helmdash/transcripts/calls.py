@@ -249,9 +249,10 @@ def moment_of(value: object) -> datetime | None:
             return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    # The year 2286 in seconds; 1970-04-26 in milliseconds.
-    seconds = value / 1000 if value > 10_000_000_000 else value
     try:
+        # The year 2286 in seconds; 1970-04-26 in milliseconds. JSON's whole numbers may be larger
+        # than any float.
+        seconds = value / 1000 if value > 10_000_000_000 else value
         return datetime.fromtimestamp(seconds, tz=timezone.utc)
     except (ValueError, OverflowError, OSError):
         return None

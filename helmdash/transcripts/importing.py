@@ -164,7 +164,13 @@ class Importer:
         try:
             yield from reader.files(self._home)
         except OSError as error:
-            self.summaries[reader.name].unreadable.append(str(error))
+            self._note_unreadable(reader.name, str(error))
+
+    def _note_unreadable(self, agent: str, reason: str) -> None:
+        """Once: a watch meets the same again and again."""
+        known = self.summaries[agent].unreadable
+        if reason not in known:
+            known.append(reason)
 
     def _open_new(self, opened: dict[Path, _Open]) -> None:
         for reader in self._readers:
@@ -206,8 +212,7 @@ class Importer:
                 self._tell(each.agent, each.reader.done_bytes)
         except OSError as error:
             reason = str(error) if str(each.path) in str(error) else f"{each.path}: {error}"
-            if reason not in summary.unreadable:
-                summary.unreadable.append(reason)
+            self._note_unreadable(each.agent, reason)
             return False
         finally:
             summary.left_out.update(each.reader.left_out - each.told)

@@ -154,6 +154,8 @@ HOSTILE: dict[str, bytes] = {
     b'"usage":{"input_tokens":1e400,"output_tokens":-3,"cache_read_input_tokens":true}}}\n',
     "too many values": b'{"type":"assistant","sessionId":"s","n":[' + b"[]," * 600_000 + b"1]}\n",
     "an endless number": b'{"type":"assistant","sessionId":"s","n":' + b"9" * 5000 + b"}\n",
+    "a moment larger than any float": b'{"type":"assistant","timestamp":1%s,"sessionId":"s",'
+    b'"message":{"id":"m","model":"m","usage":{"input_tokens":4}}}\n' % (b"0" * 400),
     "unseen": b'{"type":"assistant","sessionId":"a\\u0000\\ud800\\u202e/../b",'
     b'"requestId":"\\u001b[31m","message":{"id":"\\ud800","model":"m\\u0000\\n","usage":{"input_tokens":4}}}\n',
 }
@@ -318,6 +320,8 @@ def test_long_names_stay_different() -> None:
         ("yesterday", "None"),
         (True, "None"),
         (1e300, "None"),
+        (10**400, "None"),
+        (-(10**400), "None"),
     ],
 )
 def test_moments_are_read_however_they_are_written(told: object, moment: str) -> None:

@@ -24,6 +24,7 @@ from helmdash.transcripts.calls import (
     text_of,
 )
 from helmdash.transcripts.reading import (
+    MAX_DOCUMENT_BYTES,
     FileReader,
     Home,
     WholeFile,
@@ -37,7 +38,9 @@ CLIENT = "opencode"
 _BUSY_SECONDS = 2.0
 _PAGE_ROWS = 500
 _PAGE = "SELECT rowid, id, session_id FROM message WHERE rowid > ? ORDER BY rowid LIMIT ?"
-_DATA = "SELECT data FROM message WHERE rowid = ?"
+# Nothing longer is made an object of: no message is.
+_DATA = f"SELECT data FROM message WHERE rowid = ? AND length(data) <= {MAX_DOCUMENT_BYTES}"
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 # What opencode calls a fork, until somebody gives it another title.
 _FORK = re.compile(r"\(fork #\d+\)$")
 
@@ -66,12 +69,14 @@ class MessageFile(WholeFile):
     def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:
         """See FileReader."""
         message = read_document(self._path)
-        if isinstance(message, dict):
-            session = text_of(message.get("sessionID")) or self._path.parent.name
-            name = text_of(message.get("id")) or self._path.stem
-            call = _call(Origin(self._path, 1), name, session, self._parent_of(session), message)
-            if call is not None:
-                yield call
+        if not isinstance(message, dict):
+            self.left_out["unreadable files"] = 1
+            return
+        session = text_of(message.get("sessionID")) or self._path.parent.name
+        name = text_of(message.get("id")) or self._path.stem
+        call = _call(Origin(self._path, 1), name, session, self._parent_of(session), message)
+        if call is not None:
+            yield call
 
     def _parent_of(self, session: str) -> str | None:
         storage = self._path.parent.parent.parent
@@ -97,16 +102,25 @@ class DatabaseFile(WholeFile):
             yield from self._read()
         except sqlite3.Error as error:
             raise OSError(f"{self._path}: {error}") from error
+        except UnicodeDecodeError as error:
+            # sqlite3 fails on its own sentence where that names a broken table.
+            raise OSError(f"{self._path}: database is damaged") from error
 
     def _read(self) -> Iterator[TranscriptCall]:
         database = sqlite3.connect(
             f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS
         )
+        # One text that is not UTF-8 should not end the reading of all others.
+        database.text_factory = _text
         try:
+            if "message" not in _tables(database):
+                raise sqlite3.DatabaseError("has no table of messages")
             parents, number, after = dict(_parents(database)), 0, -(2**63)
             self._forks = set(_forks(database))
             # In pages, so that nothing is locked while a call is on its way.
             while rows := database.execute(_PAGE, (after, _PAGE_ROWS)).fetchall():
+                if rows[-1][0] <= after:  # a damaged index would lead in a circle
+                    raise sqlite3.DatabaseError("its rows are not in order")
                 after = rows[-1][0]
                 for row, name, session in rows:
                     number += 1
@@ -155,10 +169,18 @@ class DatabaseFile(WholeFile):
         )
 
 
+def _text(written: bytes) -> str:
+    return written.decode("utf-8", "replace")
+
+
+def _tables(database: sqlite3.Connection) -> set[str]:
+    """Not views: opencode has none, and one may go on for ever."""
+    return {name for (name,) in database.execute(_TABLES)}
+
+
 def _forks(database: sqlite3.Connection) -> Iterator[str]:
     """The sessions that are called a fork of another."""
-    columns = {row[1] for row in database.execute("PRAGMA table_info(session)")}
-    if {"id", "title"} <= columns:
+    if {"id", "title"} <= _columns_of_sessions(database):
         for name, title in database.execute(
             "SELECT id, title FROM session WHERE title LIKE '%(fork #%'"
         ):
@@ -168,11 +190,19 @@ def _forks(database: sqlite3.Connection) -> Iterator[str]:
 
 def _parents(database: sqlite3.Connection) -> Iterator[tuple[str, str]]:
     """Each sub-agent's session with its parent's."""
-    columns = {row[1] for row in database.execute("PRAGMA table_info(session)")}
-    if {"id", "parent_id"} <= columns:
-        yield from database.execute(
+    if {"id", "parent_id"} <= _columns_of_sessions(database):
+        for session, parent in database.execute(
             "SELECT id, parent_id FROM session WHERE parent_id IS NOT NULL AND parent_id != ''"
-        )
+        ):
+            # SQLite keeps numbers and bytes in any column.
+            if isinstance(parent, str):
+                yield session, parent
+
+
+def _columns_of_sessions(database: sqlite3.Connection) -> set[str]:
+    if "session" not in _tables(database):
+        return set()
+    return {row[1] for row in database.execute("PRAGMA table_info(session)")}
 
 
 def _call(
