@@ -373,7 +373,19 @@ def test_a_good_key_counts_at_every_door_whatever_stands_beside_it(
         (b" ", "The body is empty; send a JSON object."),
         (b'{"a":', "The body is not valid JSON at line 1 column 6."),
         (b'{"a": NaN}', "The body is not valid JSON at line 1 column 7."),
-        (b'{"a": "\xff"}', "The body is not valid JSON at line 1 column 1."),
+        (b'{"a": "\xff"}', "The body is not valid JSON: byte 8 is not UTF-8."),
+        (
+            b'\xef\xbb\xbf{"a": 1}',
+            "The body is not valid JSON: it begins with a byte order mark; send it without.",
+        ),
+        (
+            '{"a": 1}'.encode("utf-16"),
+            "The body is not valid JSON: it is in UTF-16 or UTF-32; send UTF-8.",
+        ),
+        (
+            '{"a": 1}'.encode("utf-32-be"),
+            "The body is not valid JSON: it is in UTF-16 or UTF-32; send UTF-8.",
+        ),
         (b"[]", "body: must be an object"),
         (b"null", "body: must be an object"),
         (b"[" * 3000, "The body is nested more than 200 levels deep."),

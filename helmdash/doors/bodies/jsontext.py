@@ -7,6 +7,7 @@ they become floats, as in every client that reads JSON numbers as doubles.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Mapping
@@ -43,10 +44,25 @@ def load_json(text: bytes, *, exact: bool = False) -> object:
     except json.JSONDecodeError as error:  # orjson's error is one, too
         if is_about_depth(error):
             raise BadJson(f"nested more than {MAX_DEPTH} levels deep") from None
-        raise BadJson(f"not valid JSON at line {error.lineno} column {error.colno}") from None
+        where = _encoding_fault(text) or f" at line {error.lineno} column {error.colno}"
+        raise BadJson(f"not valid JSON{where}") from None
     except (RecursionError, ValueError):
         # json's own limits: nesting, and numbers of thousands of digits.
         raise BadJson("not valid JSON: nested too deeply, or a number too long") from None
+
+
+def _encoding_fault(text: bytes) -> str | None:
+    """What to do about a text that is not JSON for how it is written; None where it is UTF-8."""
+    if text.startswith(codecs.BOM_UTF8):
+        return ": it begins with a byte order mark; send it without"
+    # JSON has no U+0000 as it is; its first two bytes in UTF-16 or UTF-32 do, without a mark.
+    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in text[:2]:
+        return ": it is in UTF-16 or UTF-32; send UTF-8"
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return f": byte {error.start + 1} is not UTF-8"
+    return None
 
 
 def dump_json(value: object) -> bytes:
