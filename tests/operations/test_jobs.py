@@ -88,6 +88,8 @@ def test_who_found_nothing_looks_again_when_somebody_has_written_or_time_has_pas
 
     monkeypatch.setattr(leases, "look", look)
     monkeypatch.setattr(running, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(running, "_CALM_AFTER_SECONDS", 0.2)
+    monkeypatch.setattr(running, "_LONGEST_CALM_SECONDS", 60.0)
     thread = JobThread((kind(quiet),), holder="one")
     thread.start()
     try:
@@ -105,10 +107,16 @@ def test_who_found_nothing_looks_again_when_somebody_has_written_or_time_has_pas
         Job.objects.update(due_at=PAST)
         wait_for(lambda: Job.objects.filter(turns=2, until=None).exists())
 
-        # What the clock alone makes due is found a little later.
+        # What the clock alone makes due is found a little later,
         monkeypatch.setattr(running, "_LONGEST_CALM_SECONDS", 0.05)
         Job.objects.update(due_at=timezone.now() + timedelta(seconds=0.5))
-        wait_for(lambda: Job.objects.get().turns == 3)
+        wait_for(lambda: Job.objects.filter(turns=3, until=None).exists())
+
+        # and in time where it follows soon upon what somebody wrote.
+        monkeypatch.setattr(running, "_CALM_AFTER_SECONDS", 60.0)
+        monkeypatch.setattr(running, "_LONGEST_CALM_SECONDS", 60.0)
+        Job.objects.update(due_at=timezone.now() + timedelta(seconds=0.5))
+        wait_for(lambda: Job.objects.get().turns == 4)
     finally:
         thread.stop(9)
 

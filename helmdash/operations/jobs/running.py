@@ -25,9 +25,11 @@ logger = logging.getLogger(__name__)
 
 # How often a process looks: as long as a figure may wait to be added, and two small queries.
 LOOK_SECONDS = 2.0
-# SQLite says for nothing whether anybody has written. Where nobody has, only what the clock alone
-# makes due can be new, and may wait for so long.
-_LONGEST_CALM_SECONDS = 10.0
+# SQLite says for nothing whether anybody has written. Where nobody has for longer than the first
+# two waits before a new try take (5 and 10 s), only what the clock makes due can be new: what waits
+# for longer may wait some seconds more.
+_CALM_AFTER_SECONDS = 10.0
+_LONGEST_CALM_SECONDS = 5.0
 _RENEW_SECONDS = leases.LEASE.total_seconds() / 3
 # How often a run says how far it is, and hears whether it is to end: two small statements.
 _NOTE_SECONDS = 1.0
@@ -129,23 +131,27 @@ class JobThread:
 
 
 class _Calm:
-    """Nobody has written since a look that found nothing to do."""
+    """Nobody has written for a while, and the last look found nothing to do."""
 
     def __init__(self) -> None:
         self._writes: tuple[int, int] | None = None
-        self._until = 0.0
+        self._since = self._until = 0.0
 
     def goes_on(self) -> bool:
         """It does, and has not for so long that the clock may have made something due. Asked before
         each look, on the connection of the look."""
         before, self._writes = self._writes, writes_seen()
-        return before is not None and before == self._writes and time.monotonic() < self._until
+        moment = time.monotonic()
+        if self._writes is None or self._writes != before:
+            self._since = moment
+        return moment - self._since > _CALM_AFTER_SECONDS and moment < self._until
 
     def note(self, has_found: bool) -> None:
-        """How a look ended. A thread does not see its own writes: after a job it looks again."""
+        """How a look ended. A thread does not see its own writes."""
+        moment = time.monotonic()
         if has_found:
-            self._writes = None
-        self._until = time.monotonic() + _LONGEST_CALM_SECONDS
+            self._since = moment
+        self._until = moment + _LONGEST_CALM_SECONDS
 
 
 def _is_wanted(kind: JobKind, seen: Seen) -> bool:
