@@ -89,7 +89,8 @@ def test_a_catalog_can_be_stored_without_being_put_in_force(
         # a number that Python does not read
         ({"text": '{"packs": [], "x": %s}' % ("9" * 5_000)}, "text", "thousands of digits"),
         # not UTF-8
-        ({"text": "", "file": b"\xff\xfe{}"}, "file", "The file is not UTF-8"),
+        ({"text": "", "file": b"\xff\xfe{}"}, "file", "in UTF-16 or UTF-32; save it in UTF-8"),
+        ({"text": "", "file": b'{"\xff": 1}'}, "file", "not UTF-8, byte 3 is none"),
     ],
 )
 def test_a_faulty_catalog_is_explained_beside_its_field(

@@ -203,7 +203,7 @@ def test_a_wrong_row_is_named_with_its_field_and_nothing_can_be_confirmed(
         # more columns than a sentence should name
         ("c0,c1,c2,c3,c4,c5,c6\n1,1,1,1,1,1,1\n", CSV, "Unknown column: c0, c1, c2, c3, c4, …."),
         # what spreadsheet programs save beside CSV in UTF-8
-        pytest.param(HEAD.encode("utf-16"), CSV, "in UTF-16; save it in UTF-8", id="UTF-16"),
+        pytest.param(HEAD.encode("utf-16"), CSV, "in UTF-16 or UTF-32; save", id="UTF-16"),
         pytest.param(HEAD.encode("utf-16-le"), CSV, "save it as CSV in UTF-8", id="no BOM"),
         pytest.param(b"PK\x03\x04" + bytes(range(256)), CSV, "save the table as CSV", id="zip"),
         ("key,evidence\nacme/\xe9,a\n".encode("latin-1"), CSV, "byte 19 is none; save it in UTF-8"),

@@ -373,7 +373,10 @@ def test_a_good_key_counts_at_every_door_whatever_stands_beside_it(
         (b" ", "The body is empty; send a JSON object."),
         (b'{"a":', "The body is not valid JSON at line 1 column 6."),
         (b'{"a": NaN}', "The body is not valid JSON at line 1 column 7."),
-        (b'{"a": "\xff"}', "The body is not valid JSON: byte 8 is not UTF-8."),
+        (
+            b'{"a": "\xff"}',
+            "The body is not valid JSON: it is not UTF-8, byte 8 is none; send UTF-8.",
+        ),
         (
             b'\xef\xbb\xbf{"a": 1}',
             "The body is not valid JSON: it begins with a byte order mark; send it without.",

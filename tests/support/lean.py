@@ -32,7 +32,7 @@ UNUSED = {
 
 def be_lean(session: pytest.Session) -> None:
     """Before tests are collected: do nothing twice, and nothing for nobody."""
-    # httpx reads the 140 certificates of the web for each client, 15 ms, also for one that asks a
+    # httpx reads the 140 certificates of the web for each client, 23 ms, also for one that asks a
     # server of its own test. Who wants others names them, and has a context of its own.
     vars(ssl)["create_default_context"] = cache(ssl.create_default_context)
     with contextlib.suppress(AttributeError, KeyError):

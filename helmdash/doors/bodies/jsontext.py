@@ -16,6 +16,7 @@ from datetime import datetime
 import orjson
 
 from helmdash.answers import members, rfc3339
+from helmdash.core.text.encodings import encoding_fault
 
 # Any whole number that may need more than 64 bits has at least this many digits.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
@@ -44,25 +45,16 @@ def load_json(text: bytes, *, exact: bool = False) -> object:
     except json.JSONDecodeError as error:  # orjson's error is one, too
         if is_about_depth(error):
             raise BadJson(f"nested more than {MAX_DEPTH} levels deep") from None
-        where = _encoding_fault(text) or f" at line {error.lineno} column {error.colno}"
-        raise BadJson(f"not valid JSON{where}") from None
+        if text.startswith(codecs.BOM_UTF8):
+            why = ": it begins with a byte order mark; send it without"
+        elif fault := encoding_fault(text):
+            why = f": {fault}; send UTF-8"
+        else:
+            why = f" at line {error.lineno} column {error.colno}"
+        raise BadJson(f"not valid JSON{why}") from None
     except (RecursionError, ValueError):
         # json's own limits: nesting, and numbers of thousands of digits.
         raise BadJson("not valid JSON: nested too deeply, or a number too long") from None
-
-
-def _encoding_fault(text: bytes) -> str | None:
-    """What to do about a text that is not JSON for how it is written; None where it is UTF-8."""
-    if text.startswith(codecs.BOM_UTF8):
-        return ": it begins with a byte order mark; send it without"
-    # JSON has no U+0000 as it is; its first two bytes in UTF-16 or UTF-32 do, without a mark.
-    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in text[:2]:
-        return ": it is in UTF-16 or UTF-32; send UTF-8"
-    try:
-        text.decode()
-    except UnicodeDecodeError as error:
-        return f": byte {error.start + 1} is not UTF-8"
-    return None
 
 
 def dump_json(value: object) -> bytes:

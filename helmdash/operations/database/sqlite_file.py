@@ -114,8 +114,8 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def writes_seen() -> tuple[int, int] | None:
-    """What is another one as soon as anybody but this thread's open connection has written, in
-    whatever process; None on PostgreSQL, which does not tell. Costs a look into shared memory."""
+    """A value that changes when anybody but this thread's open connection has written, in whatever
+    process; None on PostgreSQL, which does not tell. Costs a look into shared memory."""
     if is_postgres():
         return None
     with sqlite_driver() as driver:

@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 
 from helmdash import conf
 from helmdash.core.catalog.catalog import CatalogError
+from helmdash.core.text.encodings import encoding_fault
 from helmdash.core.text.jsontext import is_too_deep
 from helmdash.records.admin.clock import now
 from helmdash.records.admin.scoped import ScopedModelAdmin
@@ -167,10 +168,10 @@ def _file_text(file: Any) -> str:
     most = conf.env().max_body_bytes
     if file.size > most:
         raise ValidationError(f"The file has {file.size:,} bytes; at most {most:,} are read.")
-    try:
-        return str(file.read().decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ValidationError(f"The file is not UTF-8: byte {error.start} is none.") from None
+    content = file.read()
+    if fault := encoding_fault(content):
+        raise ValidationError(f"The file cannot be read: {fault}; save it in UTF-8.")
+    return str(content.decode("utf-8-sig"))
 
 
 def _read_catalog(text: str) -> object:

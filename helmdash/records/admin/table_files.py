@@ -11,6 +11,7 @@ from typing import Any
 from import_export.formats import base_formats
 from tablib import Dataset, InvalidDimensions  # type: ignore[import-untyped]
 
+from helmdash.core.text.encodings import encoding_fault
 from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
 from helmdash.records.admin.formulas import SafeCSV
 
@@ -21,10 +22,8 @@ _MOST_ROWS = 1_000
 SHOWN_CHARS = 64
 # Stands for a member that a JSON object does not have: the field keeps its value.
 ABSENT = object()
-# How files begin that people take for CSV: those of spreadsheet programs, and what such programs
-# call "Unicode text".
+# How files of spreadsheet programs begin, which people take for CSV.
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-_WIDE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
 
 class NoTable(ValueError):
@@ -79,9 +78,7 @@ def why_unreadable(error: Exception) -> str:
     content = bytes(error.object)
     if content.startswith(_ZIP):
         return "it is a spreadsheet or an archive; save the table as CSV in UTF-8, and upload that"
-    if content.startswith(_WIDE):
-        return "it is in UTF-16; save it in UTF-8"
-    return f"it is not UTF-8, byte {error.start + 1} is none; save it in UTF-8"
+    return f"{encoding_fault(content)}; save it in UTF-8"
 
 
 def _rows_of(text: str) -> list[dict[str, Any]]:
