@@ -177,6 +177,50 @@ def test_a_backup_under_load_is_restored_elsewhere_with_every_call_once(
     assert rows_in(done(other, "manage.py", "restore", str(archive), "--force")) == rows_in(said)
 
 
+# Runs a command that may make no file larger: as on a disk that is full, but for the words.
+_LITTLE_ROOM = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+sys.argv = ["manage.py", *sys.argv[1:]]
+from helmdash.cli.running import main
+sys.exit(main())
+"""
+
+
+def test_a_backup_that_finds_no_room_says_so_in_one_line_and_leaves_nothing(
+    new_house: Callable[..., House], tmp_path: Path
+) -> None:
+    house, archive = new_house("here", with_tables=True), tmp_path / "backup.zip"
+    if house.database_url:
+        # Of SQLite it is the copy of the database that has no room.
+        spool = house.data_dir / "spool"
+        spool.mkdir(parents=True)
+        (spool / "a-000001.ndjson").write_text(os.urandom(200_000).hex() + "\n")
+    before = sorted(tmp_path.iterdir())
+
+    said = done(house, "-c", _LITTLE_ROOM, "backup", str(archive), code=1)
+
+    assert f"{archive}: no backup was made: " in said
+    assert said.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_backup_replaces_a_file_and_nothing_else(
+    new_house: Callable[..., House], tmp_path: Path
+) -> None:
+    """As root it took the place of /dev/null."""
+    house, pipe, link = new_house("here", with_tables=True), tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("/dev/null")
+
+    for path in (pipe, link):
+        said = done(house, "manage.py", "backup", str(path), code=1)
+        assert said == f"CommandError: {path} is no file: it would be replaced by the backup\n"
+
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+
+
 def spoiled(archive: Path, bad: Path) -> Path:
     """The same archive, whole as an archive, with rows that no database takes."""
     with reading(archive, lambda words: None) as good, writing(bad) as other:

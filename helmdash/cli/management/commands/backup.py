@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
@@ -12,6 +14,7 @@ from helmdash import conf
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.progress import progress_line
 from helmdash.operations.backup import make_backup
+from helmdash.places import database_problem
 
 
 class Command(BaseCommand):
@@ -28,11 +31,17 @@ class Command(BaseCommand):
         path: Path = options["file"].expanduser().absolute()
         if path.is_dir() or not path.parent.is_dir():
             raise CommandError(f"{path}: name a file in a directory that is there")
+        if path.exists() and not path.is_file():
+            # What is put in the place of /dev/null is missed by all of the machine.
+            raise CommandError(f"{path} is no file: it would be replaced by the backup")
         try:
             with progress_line() as progress:
                 made = make_backup(path, env=conf.env(), now=timezone.now(), progress=progress)
         except OSError as error:
             raise CommandError(f"{path}: no backup was made: {error.strerror or error}") from None
+        except (sqlite3.Error, psycopg.Error) as error:
+            problem = database_problem(error)
+            raise CommandError(f"{path}: no backup was made: {problem}") from None
         size_mb = path.stat().st_size / 1_000_000
         self.stdout.write(
             f"{path}: {made.rows} rows of {len(made.tables)} tables, {size_mb:.1f} MB"
