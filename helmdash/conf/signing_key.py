@@ -26,6 +26,9 @@ def secret_key(settings: Env) -> str:
         if not path.exists():
             _make_key(path)
             _made_here.add(path)
+        if path.is_fifo():
+            # Reading would wait for whoever writes there.
+            raise OSError(errno.EINVAL, "it is a pipe")
         key = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeError) as error:
         told = error.strerror if isinstance(error, OSError) else "it is no text"

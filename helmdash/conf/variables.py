@@ -326,9 +326,13 @@ class Env(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path) -> Path:
         try:
-            return value.expanduser().resolve()
+            value = value.expanduser()
         except RuntimeError:
             raise ValueError("nobody knows this user's home directory; name a directory") from None
+        try:
+            return value.resolve()
+        except RuntimeError:  # before Python 3.13
+            raise ValueError("its symbolic links lead in a circle") from None
 
     @field_validator("host")
     @classmethod

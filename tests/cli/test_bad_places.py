@@ -69,6 +69,17 @@ def a_file(data: Path) -> Mapping[str, str]:
     return {}
 
 
+def a_circle(data: Path) -> Mapping[str, str]:
+    data.symlink_to(data)
+    return {}
+
+
+def a_pipe(data: Path) -> Mapping[str, str]:
+    data.mkdir()
+    os.mkfifo(data / "secret-key")
+    return {}
+
+
 def made(name: str, body: bytes | None) -> Prepare:
     """A file in the data directory; None: a directory of that name."""
 
@@ -95,6 +106,8 @@ def env(**variables: str) -> Prepare:
 PLACES: list[tuple[str, Prepare, str]] = [
     ("HELMDASH_DATA_DIR", a_file, "is a file"),
     ("HELMDASH_DATA_DIR", below_a_file, "below a file"),
+    ("HELMDASH_DATA_DIR", a_circle, "symbolic links"),
+    ("HELMDASH_DATA_DIR", a_pipe, "it is a pipe"),
     ("HELMDASH_DATA_DIR", env(HELMDASH_DATA_DIR="/proc/nothing"), "cannot be made"),
     ("HELMDASH_DATA_DIR", made("helmdash.sqlite3", os.urandom(9000)), "not a SQLite database"),
     ("HELMDASH_DATA_DIR", made("helmdash.sqlite3", b"SQLite format 3\0" + bytes(9000)), ""),
@@ -146,6 +159,9 @@ PLACES: list[tuple[str, Prepare, str]] = [
     ("OLLAMA_HOST", env(OLLAMA_HOST="u:sekret@x:99999"), ""),
     ("OPENAI_BASE_URL", env(OPENAI_BASE_URL="https:/u:sekret@x"), "http://"),
     ("GROQ_BASE_URL", env(GROQ_BASE_URL="https://x/v1?key=sekret"), "query"),
+    ("OPENAI_API_KEY", env(OPENAI_API_KEY="sekret\nsekret"), "control characters"),
+    ("GOOGLE_API_KEY", env(GOOGLE_API_KEY="sekret\x7f2"), "control characters"),
+    ("OLLAMA_API_KEY", env(OLLAMA_API_KEY="sekret\r\nx"), "control characters"),
     ("PORT", env(PORT="http"), "integer"),
     ("PORT", env(PORT="65536"), "less than or equal to 65535"),
     ("HOST", env(HOST="http://0.0.0.0"), "without scheme"),
@@ -178,6 +194,16 @@ def test_a_bad_place_or_value_is_one_line_that_names_its_variable(
     )
     assert SECRET not in said
     assert "Traceback" not in said
+
+
+def test_blanks_around_a_providers_key_are_left_off(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`$(cat key)` on Windows, `none needed` for a server that wants no key."""
+    monkeypatch.setenv("OPENAI_API_KEY", " sk-1\r\n")
+    monkeypatch.setenv("GROQ_API_KEY", "none needed")
+
+    look_around("up")
 
 
 def test_set_to_nothing_is_not_set(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

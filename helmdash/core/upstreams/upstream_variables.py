@@ -98,6 +98,8 @@ _LOCAL_NAME = re.compile(r"(?:[a-z0-9_-]+\.)*localhost\.?", re.I)
 # From the scheme, if there is one, to the last @.
 _HIDDEN = re.compile(r"^((?:[a-z][a-z0-9+.-]*:/*)?).*@", re.I | re.S)
 _KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*_(?:KEY|TOKEN|SECRET)")
+# RFC 9110, 5.5. A key travels in a header.
+_NEVER_IN_A_HEADER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 # What a server's environment holds besides keys of providers.
 _NOT_A_PROVIDERS = re.compile(
     r"(?:HELMDASH|DJANGO|AWS)_.*|.*(?:PASSWORD|DATABASE).*"
@@ -124,7 +126,7 @@ def endpoints_of(
 
 
 def variable_problems(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """A line for each variable whose address can never be called, with the value and the fix.
+    """A line for each variable whose address can never be called, or whose key can never be sent.
 
     >>> variable_problems({"OPENAI_BASE_URL": "ftp://x"})
     ("OPENAI_BASE_URL='ftp://x': It must start with http:// or https://.",)
@@ -139,6 +141,10 @@ def variable_problems(variables: Mapping[str, str]) -> tuple[str, ...]:
     problem = url_problem(ollama_url(host), allow_private=True) if host else None
     if problem:
         lines.append(f"{OLLAMA_HOST}={_shown(host)!r}: {problem}")
+    for name in (*(name for known in KNOWN for name in known.key_variables), OLLAMA_KEY):
+        # Blanks around it are left off, as a file's last line end is.
+        if _NEVER_IN_A_HEADER.search(variables.get(name, "").strip()):
+            lines.append(f"{name}=***: It may not have line breaks or other control characters.")
     return tuple(lines)
 
 
