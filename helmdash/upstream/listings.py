@@ -34,7 +34,8 @@ class _Listing:
     ids: tuple[str, ...]
     until: float
     windows: Mapping[str, int] = field(default_factory=dict)
-    asked_at: float = 0.0
+    # When it is asked for the sake of windows again.
+    learn_at: float = 0.0
 
 
 class Listings:
@@ -109,12 +110,11 @@ class Listings:
     def learn(self, endpoint: Endpoint) -> None:
         """Ask for the upstream's list in the background, unless it was asked for lately.
 
-        Every five minutes where it tells windows, for a server may be set up anew; every hour
-        where it tells none. On the event loop.
+        Every five minutes where it tells windows, for a server may be set up anew, or could not
+        list (one that loads its model will); every hour where its list has none. On the event loop.
         """
         known = self._known.get(_key(endpoint))
-        wait = _MAX_AGE_S if known is not None and known.windows else _SILENT_S
-        if known is None or known.asked_at + wait < monotonic():
+        if known is None or known.learn_at < monotonic():
             self._task(endpoint)
 
     async def aclose(self) -> None:
@@ -156,7 +156,8 @@ class Listings:
             listed = await list_models(self._client, endpoint)
             moment = monotonic()
             windows = {name.lower(): tokens for name, tokens in listed.windows.items()}
-            listing = _Listing(listed.ids, moment + _MAX_AGE_S, windows, asked_at=moment)
+            learn_at = moment + (_MAX_AGE_S if windows else _SILENT_S)
+            listing = _Listing(listed.ids, moment + _MAX_AGE_S, windows, learn_at)
             self._keep(_key(endpoint), listing)
         except Exception as error:
             log.info("the upstream %s did not list its models: %s", endpoint.name, error)
@@ -166,7 +167,7 @@ class Listings:
                 before.ids if before else (),
                 moment + _RETRY_S,
                 before.windows if before else {},
-                asked_at=moment,
+                moment + _MAX_AGE_S,
             )
             self._keep(_key(endpoint), listing)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -85,6 +86,44 @@ def test_llama_cpp_is_asked_how_it_was_started(props: dict[str, Any] | None, tok
             listings.learn(here)  # fresh: nobody is asked
             await listings.aclose()
             assert [head.split()[1] for head in server.heads] == ["/v1/models", "/props"]
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("first", "asked_again_after_s"), [("503 Service Unavailable", 300), ("200 OK", 3600)]
+)
+def test_only_a_list_without_windows_is_left_alone_for_an_hour(
+    first: str, asked_again_after_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that could not list, since it still loaded its model, has not said that it tells
+    none."""
+    clock = [1000.0]
+    monkeypatch.setattr("helmdash.upstream.listings.monotonic", lambda: clock[0])
+    entry: dict[str, Any] = {"id": "m"}
+    status = [first]
+
+    async def answer(exchange: Exchange) -> None:
+        exchange.say(status[0], json.dumps({"data": [entry]}).encode())
+
+    async def scene() -> None:
+        async with serving(answer) as server, calling() as client:
+            listings = Listings(client)
+            here = endpoint(server.port, kind=ProviderKind.OPENAI)
+            await listings.all_ids([here])
+            asked = len(server.heads)
+            status[0], entry["max_model_len"] = "200 OK", 8192
+            clock[0] += asked_again_after_s - 1
+            listings.learn(here)
+            await asyncio.sleep(0.1)
+            assert len(server.heads) == asked
+            clock[0] += 2
+            listings.learn(here)
+            async with asyncio.timeout(10):
+                while listings.window(here, "m") is None:
+                    await asyncio.sleep(0.01)
+            assert listings.window(here, "m") == 8192
+            await listings.aclose()
 
     run(scene())
 
