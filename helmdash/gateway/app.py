@@ -141,6 +141,9 @@ class Gateway:
     async def _understand(
         self, route: Route, scope: Scope, headers: Mapping[bytes, bytes], started_ns: int
     ) -> GatewayRequest:
+        # When it came, as `started_ns` has it: looking its key up may take seconds, and what is
+        # reckoned to be over when the client sends its next request would not be.
+        started_at = datetime.now(UTC)
         if scope["method"] not in (route.method, route.also):
             raise wrong_method(scope["method"], (route.method, route.also))
         query = scope["query_string"] if route.client.kind is ProviderKind.GEMINI else b""
@@ -160,7 +163,7 @@ class Gateway:
             key_context=key_context,
             options=options,
             headers=headers,
-            started_at=datetime.now(UTC),
+            started_at=started_at,
             started_ns=started_ns,
         )
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import connection
 
 from helmdash.installation import FIXTURES
 from tests.gateway.clients import TOOL
-from tests.gateway.world import World, model_of
+from tests.gateway.world import World, model_of, open_http
 from tests.support.upstreams.plays import WHOLE
 
 pytestmark = pytest.mark.xdist_group("gateway")
@@ -150,6 +155,38 @@ def test_a_retry_of_the_clients_library_is_no_new_chat(world: World, mark: str) 
     again = say(world, [user(f"Tell me about {mark}.")], x_stainless_retry_count="1")
 
     assert again["conversation"] == first["conversation"]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="reads of SQLite wait for nobody")
+def test_a_first_try_that_fails_is_over_when_its_client_is_told(world: World, mark: str) -> None:
+    """Its time begins when it comes, not when its key has been looked up: else it would seem to go
+    on while the client tries again."""
+    body = {"model": f"groq/gpt-plain.{mark}", "messages": [user(f"Tell me about {mark}.")]}
+    key = f"hd_test_{mark}"
+    code = f"""
+from helmdash.records.models import ApiKey, Project
+key = ApiKey(name="{mark}", project=Project.objects.get(is_default=True), scopes=["record"])
+key.issue("{key}")
+key.save()
+"""
+    assert world.served.manage("shell", "-c", code).returncode == 0
+    with (
+        open_http(world.url, key) as client,
+        ThreadPoolExecutor(1) as thread,
+        psycopg.connect(world.served.database_url) as other,
+    ):
+        other.execute("LOCK TABLE records_apikey IN ACCESS EXCLUSIVE MODE")
+        first = thread.submit(client.post, "/v1/chat/completions", json=body)
+        time.sleep(0.5)
+        other.rollback()
+        tries = [first.result(), client.post("/v1/chat/completions", json=body)]
+        told = datetime.now(UTC)
+
+    calls = [world.call_of(each) for each in tries]
+    starts = [datetime.fromisoformat(each["started_at"]) for each in calls]
+    assert starts[0] + timedelta(milliseconds=calls[0]["latency_ms"]) <= starts[1]
+    assert starts[1] + timedelta(milliseconds=calls[1]["latency_ms"]) <= told
+    assert len({each["conversation"] for each in calls}) == 1
 
 
 def test_a_changing_system_prompt_does_not_part_a_chat(world: World, mark: str) -> None:
