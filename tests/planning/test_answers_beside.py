@@ -36,7 +36,7 @@ def reply(*calls: ToolUse, reasoning: str = "", content: str = "", finish: str =
         "finish_reason": finish,
         "tool_calls": len(calls),
         "reasoning_len": len(reasoning),
-        "beside": Beside(calls=calls, reasoning=reasoning),
+        "beside": Beside(calls=calls, reasoning=reasoning) if calls or reasoning else None,
     }
 
 
@@ -80,6 +80,28 @@ def reply(*calls: ToolUse, reasoning: str = "", content: str = "", finish: str =
             id="the last of the thoughts counts",
         ),
         pytest.param(
+            reply(reasoning=f"<think>First the page. {PLAN}</think>"),
+            ["web.scrape", "blog.publish"],
+            "reasoning",
+            id="only thoughts, with the marks left on",
+        ),
+        *(
+            pytest.param(
+                reply(content=thoughts.format(PLAN)),
+                ["web.scrape", "blog.publish"],
+                "reasoning",
+                id=f"only thoughts, in the text: {thoughts[:12]}",
+            )
+            for thoughts in (
+                "<think>First the page. {}</think>",
+                "First the page. {}\n</think>\n\n",  # the chat template wrote the opening tag
+                "<reasoning>First the page. {}</reasoning>",
+                "◁think▷First the page. {}◁/think▷",
+                "[THINK]First the page. {}[/THINK]",
+                "<think>Perhaps.</think>\n<think>{}</think>",
+            )
+        ),
+        pytest.param(
             reply(ToolUse("no_such_tool", "{}"), reasoning=PLAN),
             ["web.scrape", "blog.publish"],
             "reasoning",
@@ -113,8 +135,9 @@ def test_a_step_that_was_called_has_the_arguments_of_the_call(project: ProjectIn
         reply(SCRAPE, PUBLISH),
         reply(ToolUse("submit_route", ROUTE)),
         reply(reasoning=f"It is plain. {ROUTE}"),
+        reply(content=f"<think>It is plain. {ROUTE}</think>"),
     ],
-    ids=["called", "passed", "thought"],
+    ids=["called", "passed", "thought", "thought in the text"],
 )
 def test_a_route_is_read_wherever_it_stands(project: ProjectInfo, said: Any) -> None:
     body: Any = tell(project, Replies([said]), kind="route").body
@@ -139,6 +162,8 @@ def test_text_that_holds_a_plan_rules_over_all_else(project: ProjectInfo) -> Non
         (reply(reasoning=f"Maybe {PLAN} or", finish="length"), "reasoning_exhausted"),
         (reply(reasoning="Let me think.", finish="length"), "reasoning_exhausted"),
         (reply(reasoning="Let me think."), "empty_completion"),
+        (reply(content=f"<think>Maybe {PLAN}</think>", finish="length"), "reasoning_exhausted"),
+        (reply(content=f"<think>Maybe {PLAN}</think>None of it."), "undecodable"),
         (reply(ToolUse("no_such_tool", "{}"), finish="tool_calls"), None),
         (reply(ToolUse("submit_plan", '{"steps": [{"to'), finish="length"), "length_truncated"),
         (reply(reasoning=PLAN, finish="content_filter"), "safety_filtered"),

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.text.jsontext import NotJson, read_json
+from helmdash.core.text.reasoning import strip_reasoning, without_marks
 
 # Of more than this, nothing is an answer.
 _MOST_CALLS = 100
@@ -43,17 +44,20 @@ class AnswerPlace(StrEnum):
     REASONING = "reasoning"
 
 
-def texts_in(beside: Beside) -> Iterator[tuple[AnswerPlace, str]]:
+def texts_in(beside: Beside, said: str = "") -> Iterator[tuple[AnswerPlace, str]]:
     """The texts that may hold an answer as JSON, likeliest first.
 
-    Thoughts come as a block that never closes, so that they are read as such: from their end, and
-    only where the reply was not cut off.
+    said: the reply's own text, which may be nothing but thoughts. Thoughts come as a block that
+    never closes, so that they are read as such: from their end, and only where the reply was not
+    cut off. Marks of their own go first, since one of them would close it.
     """
     for call in beside.calls[:_MOST_CALLS]:
         if call.arguments.strip():
             yield AnswerPlace.ARGUMENTS, call.arguments
     if beside.reasoning.strip():
-        yield AnswerPlace.REASONING, f"<think>{beside.reasoning}"
+        yield AnswerPlace.REASONING, f"<think>{without_marks(beside.reasoning)}"
+    if said.strip() and not strip_reasoning(said).text:
+        yield AnswerPlace.REASONING, f"<think>{without_marks(said)}"
 
 
 def whole_calls(beside: Beside, finish_reason: FinishReason | None) -> tuple[ToolUse, ...]:

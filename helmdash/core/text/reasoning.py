@@ -107,6 +107,15 @@ def strip_reasoning(text: str) -> Stripped:
     return Stripped(text="", stripped_bytes=utf8_bytes(whole))
 
 
+def without_marks(text: str) -> str:
+    """The text without the marks of thoughts, whose words stay.
+
+    >>> without_marks("<think>Perhaps.</think>")
+    'Perhaps.'
+    """
+    return _TOKEN.sub("", text) if _may_hold_markers(text) else text
+
+
 def _strip_once(text: str) -> tuple[str, str]:
     """What is left after one pass, and what a block holds that reaches to the end of the text."""
     if not _may_hold_markers(text):

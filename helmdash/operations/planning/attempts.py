@@ -154,9 +154,9 @@ def _read(capture: Capture, reader: Reader[Answer]) -> tuple[Answer | None, Capt
     finish_reason = normalise_finish_reason(capture.finish_reason)
     capture = replace(capture, content=capture.content or "")
     read = _read_text(capture, finish_reason, reader)
-    if read[0] is not None or beside is None:
+    if read[0] is not None:
         return read
-    found = _read_beside(beside, finish_reason, reader)
+    found = _read_beside(beside or Beside(), capture.content or "", finish_reason, reader)
     if found is None:
         return read
     answer, text, place = found
@@ -188,7 +188,7 @@ def _read_text(
 
 
 def _read_beside(
-    beside: Beside, finish_reason: FinishReason | None, reader: Reader[Answer]
+    beside: Beside, said: str, finish_reason: FinishReason | None, reader: Reader[Answer]
 ) -> tuple[Answer, str, AnswerPlace] | None:
     """An answer that stands beside the text, as text and where; None where there is none."""
     calls = whole_calls(beside, finish_reason) if reader.of_calls else ()
@@ -197,7 +197,7 @@ def _read_beside(
         answer = _usable(value, finish_reason is FinishReason.LENGTH, reader)
         if answer is not None and reader.serves(answer):
             return answer, as_text(value), AnswerPlace.CALLS
-    for place, text in texts_in(beside):
+    for place, text in texts_in(beside, said):
         try:
             decoded = reader.find(text, finish_reason)
         except Undecodable:
