@@ -21,6 +21,7 @@ import psycopg
 from django.db import Error as DatabaseFault
 
 from helmdash import __version__, conf, places
+from helmdash.cli.refused_upstreams import refusal_of
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.installation import COMMAND
 from helmdash.operations.backup.spool import is_in_use
@@ -269,7 +270,10 @@ def _upstreams() -> Iterator[Finding]:
 
 
 def _reach(endpoint: Endpoint) -> str:
-    """Whether its host takes a connection; nothing is sent."""
+    """Whether calls may go to its host, and it takes a connection; nothing is sent."""
+    refusal = refusal_of(endpoint)
+    if refusal:
+        return f"cannot be called: {refusal}"
     parts = urlsplit(endpoint.base_url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:

@@ -12,7 +12,7 @@ from concurrent.futures import TimeoutError as TooSlow
 from urllib.parse import urlsplit
 
 from helmdash.core.upstreams.addresses import address_problem, shown_url, url_problem, with_setting
-from helmdash.core.upstreams.endpoints import PRIVATE_SETTING, Endpoint
+from helmdash.core.upstreams.endpoints import PRIVATE_SETTING, Endpoint, EndpointSource
 
 # A resolver without a network answers after some seconds; a start need not wait for it.
 _PATIENCE_S = 2.0
@@ -27,13 +27,20 @@ def refused_upstreams(
 
     `resolve` gives the addresses of a host name, and may raise OSError; None: the system's.
     """
-    found = [(each, _problem(each, resolve or _addresses)) for each in endpoints]
-    return [_told(each, problem) for each, problem in found if problem]
+    found = [(each, refusal_of(each, resolve=resolve)) for each in endpoints]
+    return [
+        f"{each.name} at {shown_url(each.base_url)} cannot be called: {problem}"
+        for each, problem in found
+        if problem
+    ]
 
 
-def _told(endpoint: Endpoint, problem: str) -> str:
-    told = with_setting(problem, PRIVATE_SETTING)
-    return f"{endpoint.name} at {shown_url(endpoint.base_url)} cannot be called: {told}"
+def refusal_of(endpoint: Endpoint, *, resolve: Resolve | None = None) -> str | None:
+    """Why no call may go to an upstream, and what helps; None where one may. resolve: as above."""
+    problem = _problem(endpoint, resolve or _addresses)
+    if problem is None or endpoint.source is not EndpointSource.ENVIRONMENT:
+        return problem
+    return with_setting(problem, PRIVATE_SETTING)
 
 
 def _problem(endpoint: Endpoint, resolve: Resolve) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,27 @@ def test_all_is_told_and_nothing_that_is_secret(
     assert code == 1
     assert [name for name, each in found.items() if each["problem"]] == ["upstream gone"]
     assert project.slug not in found["upstream gone"]["problem"]
+
+
+def test_an_upstream_that_no_call_may_go_to_is_wrong_although_it_is_there(
+    examine: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused before it is connected to; that its host is alive says nothing."""
+    make_project()
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://192.168.77.5:8000/v1")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+        for name, allows in (("closed", False), ("open", True)):
+            Upstream.objects.create(name=name, kind="openai", base_url=url, allow_private=allows)
+
+        code, found, _ = examine()
+
+    problems = {name: each["problem"] for name, each in found.items() if each["problem"]}
+    assert code == 1
+    assert set(problems) == {"upstream openai", "upstream closed"}
+    assert all(each.startswith("cannot be called: ") for each in problems.values())
+    assert "HELMDASH_ALLOW_PRIVATE_UPSTREAMS=1" in problems["upstream openai"]
+    assert "HELMDASH_" not in problems["upstream closed"]
 
 
 def test_a_sound_house_ends_with_zero(examine: Callable[..., Any]) -> None:
