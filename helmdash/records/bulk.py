@@ -26,7 +26,9 @@ from psycopg.pq import PipelineStatus
 
 from helmdash.records import partitions
 from helmdash.records.direct import (
+    among,
     ask,
+    ask_by_key,
     ask_prepared,
     is_postgres,
     sqlite_driver,
@@ -34,7 +36,7 @@ from helmdash.records.direct import (
     tell_many,
     tell_prepared,
 )
-from helmdash.records.json_rows import rows_as_json, rows_source
+from helmdash.records.json_rows import row_as_json, row_source, rows_as_json, rows_source
 from helmdash.records.possible_values import require_possible
 
 Converter = Callable[[Any], Any]
@@ -231,7 +233,10 @@ def update_rows(
     update = _update(model, tuple(names), tuple(keys), tuple(only_upwards))
     values = _values(rows, update.taken, update.converters)
     if is_postgres():
-        tell(update.statement, rows_as_json(model, update.taken, values))
+        if len(rows) == 1:
+            tell_prepared(update.of_one, [row_as_json(model, update.taken, values[0])])
+        else:
+            tell(update.statement, rows_as_json(model, update.taken, values))
         return
     require_possible(model, update.taken, values)
     tell_many(update.statement, values)
@@ -242,6 +247,8 @@ class _Update:
     """A statement, the names of what it takes in their order, and what converts each."""
 
     statement: str
+    of_one: str
+    """PostgreSQL: for a single row. A plan for any number of rows may be one for many, a scan."""
     taken: tuple[str, ...]
     converters: tuple[Converter | None, ...]
 
@@ -267,11 +274,11 @@ def _update(
             for name, c in zip(names, columns, strict=False)
         ]
         found = [f"{table}.{quote(c)} = v.{quote(c)}" for c in columns[len(names) :]]
-        source = rows_source(model, everything)
-        statement = (
+        statement, of_one = (
             f"UPDATE {table} SET {', '.join(sets)} FROM {source} WHERE {' AND '.join(found)}"
+            for source in (rows_source(model, everything), row_source(model, everything))
         )
-        return _Update(statement, everything, converters)
+        return _Update(statement, of_one, everything, converters)
     # SQLite's MAX of two values is null when either is.
     upwards = "{0} = COALESCE(MAX({0}, %s), {0}, %s)"
     worded: list[str] = []
@@ -283,7 +290,7 @@ def _update(
     found = [f"{quote(c)} = %s" for c in columns[len(names) :]]
     every = (*taken, *keys)
     statement = f"UPDATE {table} SET {', '.join(worded)} WHERE {' AND '.join(found)}"
-    return _Update(statement, every, _columns(model, every)[1])
+    return _Update(statement, statement, every, _columns(model, every)[1])
 
 
 def analyze() -> None:
@@ -296,20 +303,20 @@ def analyze() -> None:
 def _find(
     model: type[models.Model], column: str, values: Sequence[str], where: Mapping[str, Any]
 ) -> set[str]:
-    statement, converters = _search(model, column, tuple(where))
+    condition, given = among(values)
+    statement, converters = _search(model, column, tuple(where), condition)
     taken = [
         convert(value) if convert else value
         for convert, value in zip(converters, where.values(), strict=True)
     ]
-    given = list(values) if is_postgres() else json.dumps(values)
-    return {row[0] for row in ask(statement, [*taken, given])}
+    return {row[0] for row in ask_by_key(statement, [*taken, given], is_one=len(values) == 1)}
 
 
 @cache
 def _search(
-    model: type[models.Model], column: str, where: tuple[str, ...]
+    model: type[models.Model], column: str, where: tuple[str, ...], condition: str
 ) -> tuple[str, tuple[Converter | None, ...]]:
-    """The statement of `_find`, the same for any number of values, and what converts `where`."""
+    """The statement of `_find`, with the condition for the column, and what converts `where`."""
     by_name = {field.attname: field for field in model._meta.concrete_fields}
     quote = connection.ops.quote_name
     # IS TRUE keeps a planner from the index of the times, by which a statement meets all that was
@@ -320,8 +327,7 @@ def _search(
         else f"{quote(name)} = %s"
         for name in where
     ]
-    one_of = "= ANY(%s)" if is_postgres() else "IN (SELECT value FROM json_each(%s))"
-    conditions.append(f"{quote(column)} {one_of}")
+    conditions.append(f"{quote(column)} {condition}")
     found = f"SELECT {quote(column)} FROM {quote(model._meta.db_table)}"
     converters = tuple(_converter(by_name[name]) for name in where)
     return f"{found} WHERE {' AND '.join(conditions)}", converters

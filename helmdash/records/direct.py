@@ -10,12 +10,14 @@ Django's as well as out of one.
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
@@ -25,8 +27,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 # says so, and nothing because it was asked often.
 PREPARED_WHERE_SAID = 1_000_000_000
 _APART = "SAVEPOINT apart", "RELEASE SAVEPOINT apart", "ROLLBACK TO SAVEPOINT apart"
-# Connections of which it is known that no pooler is in between.
-_unpooled: WeakSet[psycopg.Connection[Any]] = WeakSet()
+# For so long PostgreSQL keeps the plans of what is prepared. It would keep one until the table is
+# analyzed, and one for a table of a single page is to read all of it: that of some four thousand
+# calls by then. To plan everything anew takes three milliseconds.
+PLANS_SECONDS = 2.0
+# Connections of which it is known that no pooler is in between, and when each last planned anew.
+_planned_at: WeakKeyDictionary[psycopg.Connection[Any], float] = WeakKeyDictionary()
 
 
 @cache
@@ -77,20 +83,45 @@ def tell(statement: str, values: Sequence[Any], *, of: BaseDatabaseWrapper | Non
         database.connection.execute(_for_sqlite(statement), values)
 
 
-def ask_prepared(statement: str, values: Sequence[Any]) -> list[Any]:
-    """`ask`, by a statement that PostgreSQL may plan once for a connection: for questions whose
-    plan does not hang on how many rows a table has. A plan is kept while a table grows from
-    nothing."""
-    database = connections[DEFAULT_DB_ALIAS]
+def ask_prepared(
+    statement: str, values: Sequence[Any], *, of: BaseDatabaseWrapper | None = None
+) -> list[Any]:
+    """`ask`, by a statement that PostgreSQL need not plan each time: on a connection that stores,
+    where it keeps the plan for PLANS_SECONDS.
+
+    So it is to find one row by its key: a plan for any number of values (`= ANY`) may be one for
+    many, which reads all of a project's rows."""
+    database = of or connections[DEFAULT_DB_ALIAS]
     if not _prepares(database):
         return ask(statement, values, of=database)
     with database.wrap_database_errors:
         return _prepared(database, statement, values).fetchall()
 
 
+def among(values: Sequence[Any]) -> tuple[str, Any]:
+    """The end of a condition, that a column holds one of the values, and what it takes: the same
+    for any number of them but one, which a statement that is prepared can find."""
+    if len(values) == 1:
+        return "= %s", values[0]
+    if is_postgres():
+        return "= ANY(%s)", list(values)
+    return "IN (SELECT value FROM json_each(%s))", json.dumps(list(values))
+
+
+def ask_by_key(
+    statement: str,
+    values: Sequence[Any],
+    *,
+    is_one: bool,
+    of: BaseDatabaseWrapper | None = None,
+) -> list[Any]:
+    """`ask` for the rows of one key, which is prepared, or of several (`among`)."""
+    return (ask_prepared if is_one else ask)(statement, values, of=of)
+
+
 def tell_prepared(statement: str, values: Sequence[Any]) -> None:
-    """`tell`, by a statement that PostgreSQL may plan once for a connection: for an INSERT that
-    looks no row up (see `ask_prepared`), and says what type a value is where no column does."""
+    """`tell`, by a statement that PostgreSQL need not plan each time (see `ask_prepared`). It says
+    what type a value is where no column does."""
     database = connections[DEFAULT_DB_ALIAS]
     if not _prepares(database):
         tell(statement, values, of=database)
@@ -166,12 +197,16 @@ def _prepares(database: BaseDatabaseWrapper) -> bool:
     driver = database.connection
     if driver.prepare_threshold is None:
         return False
-    if driver not in _unpooled:
+    now, planned_at = time.monotonic(), _planned_at.get(driver)
+    if planned_at is None:
         ((process,),) = driver.execute("SELECT pg_backend_pid()").fetchall()
         if process != driver.info.backend_pid:
             driver.prepare_threshold = None
             return False
-        _unpooled.add(driver)
+        _planned_at[driver] = now
+    elif now - planned_at > PLANS_SECONDS:
+        driver.execute("DISCARD PLANS")
+        _planned_at[driver] = now
     return True
 
 

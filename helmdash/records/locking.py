@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from django.db import connection, models
 
-from helmdash.records.direct import ask, is_postgres
+from helmdash.records.direct import ask_by_key, is_postgres
 from helmdash.records.models import Project
 
 
@@ -42,10 +42,12 @@ def lock_rows(
     Locked in the order of that column, so that two transactions cannot wait for each other; on
     SQLite the transaction itself is the lock. Values that no row has are left out. One query.
     """
-    statement, conversions = _search(model, names, column)
+    is_one = len(values) == 1
+    statement, conversions = _search(model, names, column, is_one)
     wanted = list(values)
-    params: list[Any] = [project_id, wanted] if is_postgres() else [json.dumps(wanted), project_id]
-    return [_converted(row, conversions) for row in ask(statement, params)]
+    given: Any = wanted[0] if is_one else wanted if is_postgres() else json.dumps(wanted)
+    found = ask_by_key(statement, [given, project_id], is_one=is_one)
+    return [_converted(row, conversions) for row in found]
 
 
 def _converted(
@@ -60,19 +62,21 @@ def _converted(
 
 @cache
 def _search(
-    model: type[models.Model], names: tuple[str, ...], column: str
+    model: type[models.Model], names: tuple[str, ...], column: str, is_one: bool
 ) -> tuple[str, tuple[tuple[int, Callable[[Any], Any]], ...]]:
-    """The statement, the same for any number of values, and what converts which place of a row."""
+    """The statement, for one value or the same for any number of them, and what converts which
+    place of a row."""
     by_name = {field.attname: field for field in model._meta.concrete_fields}
     quote = connection.ops.quote_name
     table, key = quote(model._meta.db_table), f"t.{quote(column)}"
     chosen = ", ".join(f"t.{quote(str(by_name[name].column))}" for name in names)
-    if is_postgres():
+    if is_postgres() or is_one:
         # An id finds its row: IS TRUE keeps a planner from one of the indexes that begin with the
         # project, of which a new database seems to hold few rows.
         own = "(t.project_id = %s) IS TRUE" if column == "id" else "t.project_id = %s"
-        found = f"FROM {table} t WHERE {own} AND {key} = ANY(%s)"
-        statement = f"SELECT {chosen} {found} ORDER BY {key} FOR UPDATE"
+        found = f"FROM {table} t WHERE {key} {'= %s' if is_one else '= ANY(%s)'} AND {own}"
+        locked = f" ORDER BY {key} FOR UPDATE" if is_postgres() else ""
+        statement = f"SELECT {chosen} {found}{locked}"
     else:
         # CROSS JOIN is SQLite's word for this order: from the few values to their rows.
         found = f"FROM json_each(%s) w CROSS JOIN {table} t WHERE t.project_id = %s"

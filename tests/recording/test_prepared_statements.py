@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -55,19 +56,67 @@ def record_two(project: ProjectInfo) -> None:
         record(project, Capture(model="m", id=name, conversation=name, messages=messages))
 
 
-def test_what_is_prepared_looks_no_row_up(project: ProjectInfo) -> None:
-    """A plan is kept while a table grows from nothing: one that finds rows would stay a scan."""
+def test_what_is_prepared_finds_few_rows_by_their_key(project: ProjectInfo) -> None:
+    """A plan is kept while a table grows."""
+    hello = ({"role": "user", "content": "hello"},)
+    many = [
+        Capture(model="m", id=f"call-{number}", conversation=f"talk-{number}", messages=hello)
+        for number in range(500)
+    ]
 
     def work() -> list[str]:
+        record(project, *many)
+        direct.tell("ANALYZE", [])
+        direct.tell("SET plan_cache_mode = force_generic_plan", [])
         record_two(project)
-        return prepared()
+        record(project, Capture(model="m", id="third", conversation="first"))
+        prepared = direct.ask("SELECT name FROM pg_prepared_statements", [])
+        return [plan_of(name) for (name,) in prepared]
 
-    found = storing(work)
+    plans = storing(work)
 
-    inserts = [each for each in found if each.startswith("INSERT INTO")]
-    assert any(Call._meta.db_table in each for each in inserts)
-    others = [each for each in found if each not in inserts]
-    assert [each for each in others if "WHERE" in each and "records_trial" not in each] == []
+    growing = "records_(call|callname|conversation|storedmessage|round)"
+    found = [plan for plan in plans if re.search(f"Scan .*on {growing}", plan)]
+    assert len(found) >= 4, plans
+    by_key = r"Index Cond: .*\b(id|name|hash|conversation_id)\b"
+    assert [plan for plan in found if not re.search(by_key, plan)] == []
+
+
+def plan_of(name: str) -> str:
+    """How the database does what is prepared under a name, whatever the values are."""
+    asked = "SELECT cardinality(parameter_types) FROM pg_prepared_statements WHERE name = %s"
+    ((count,),) = direct.ask(asked, [name])
+    values = f"({', '.join(['NULL'] * count)})" if count else ""
+    lines = direct.ask(f"EXPLAIN (COSTS OFF) EXECUTE {name}{values}", [])
+    return "\n".join(line for (line,) in lines)
+
+
+def test_plans_are_made_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = "SELECT k FROM growing WHERE k = %s"
+
+    def plan() -> str:
+        direct.ask_prepared(asked, [1])
+        wanted = "SELECT name FROM pg_prepared_statements WHERE statement LIKE '%%growing%%'"
+        ((name,),) = direct.ask(wanted, [])
+        return plan_of(name)
+
+    def work() -> list[str]:
+        monkeypatch.setattr(direct, "PLANS_SECONDS", 1_000.0)
+        direct.tell("CREATE TEMPORARY TABLE growing (k int PRIMARY KEY)", [])
+        direct.tell("INSERT INTO growing VALUES (1)", [])
+        direct.tell("ANALYZE growing", [])
+        direct.tell("SET plan_cache_mode = force_generic_plan", [])
+        plans = [plan()]
+        direct.tell("INSERT INTO growing SELECT n FROM generate_series(2, 20000) n", [])
+        plans.append(plan())
+        monkeypatch.setattr(direct, "PLANS_SECONDS", 0.0)
+        return [*plans, plan()]
+
+    first, grown, later = storing(work)
+
+    assert "Seq Scan" in first
+    assert "Seq Scan" in grown
+    assert "Index" in later
 
 
 def test_other_connections_prepare_nothing(project: ProjectInfo) -> None:

@@ -19,7 +19,7 @@ from django.db.models import F, Sum
 from helmdash.operations.database.transactions import write
 from helmdash.records.bulk import is_sent_together
 from helmdash.records.call_names import Place
-from helmdash.records.direct import ask, tell
+from helmdash.records.direct import ask, tell_prepared
 from helmdash.records.models import Exporter, PendingExport
 
 # Of calls that were recorded at once, and so of one request to a receiver.
@@ -60,7 +60,7 @@ def note_recorded(project_id: int, rows: Sequence[Mapping[str, Any]], *, now: da
     for start in range(0, len(rows), _MOST_IN_ROW):
         some = rows[start : start + _MOST_IN_ROW]
         keys = json.dumps([[row["id"], row["started_at"].isoformat()] for row in some])
-        tell(_INSERT, [project_id, len(some), keys, at, project_id])
+        tell_prepared(_INSERT, [project_id, len(some), keys, at, project_id])
 
 
 def is_any_due(now: datetime) -> bool:
