@@ -11,15 +11,21 @@ from django.db.models import F, Min
 from django.db.models.functions import Coalesce
 
 from helmdash.queries.ledger import COUNTS, LedgerCounts, ProcessLedger
-from helmdash.records.direct import change_apart
+from helmdash.records.bulk import is_sent_together
+from helmdash.records.direct import change_apart, tell_prepared
 from helmdash.records.models import Call, RecorderLedger
 
 # Processes that have ended and are listed one by one; the rest is one row.
 KEPT_ROWS = 100
 EARLIER = "earlier processes"
-_SET = ", ".join(f"{name} = %s" for name in ("seen_at", "stopped_at", *COUNTS))
 # The names are those of our own columns.
-_UPDATE = f"UPDATE {RecorderLedger._meta.db_table} SET {_SET} WHERE name = %s"
+_TABLE, _CHANGING = RecorderLedger._meta.db_table, ("seen_at", "stopped_at", *COUNTS)
+_UPDATE = f"UPDATE {_TABLE} SET {', '.join(f'{each} = %s' for each in _CHANGING)} WHERE name = %s"
+_UPSERT = (
+    f"INSERT INTO {_TABLE} (name, started_at, {', '.join(_CHANGING)})"
+    f" VALUES ({', '.join(['%s'] * (2 + len(_CHANGING)))}) ON CONFLICT (name) DO UPDATE"
+    f" SET {', '.join(f'{each} = excluded.{each}' for each in _CHANGING)}"
+)
 _counts_of = attrgetter(*COUNTS)
 
 
@@ -31,7 +37,12 @@ def write(own: ProcessLedger) -> None:
     """
     adapt = connection.ops.adapt_datetimefield_value
     times = (adapt(own.seen_at), adapt(own.stopped_at))
-    if change_apart(_UPDATE, (*times, *_counts_of(own.counts), own.name)) > 0:
+    values = (*times, *_counts_of(own.counts))
+    if is_sent_together():
+        # It fails with what it counts, and who records that does so once more, one by one.
+        tell_prepared(_UPSERT, (own.name, adapt(own.started_at), *values))
+        return
+    if change_apart(_UPDATE, (*values, own.name)) > 0:
         return
     with transaction.atomic():
         RecorderLedger.objects.create(

@@ -21,15 +21,16 @@ from operator import itemgetter
 from typing import Any, cast
 
 import orjson
-from django.db import connection, models
-from psycopg.pq import PipelineStatus
+from django.db import DatabaseError, connection, models
 
 from helmdash.records import partitions
 from helmdash.records.direct import (
+    Question,
     among,
     ask,
     ask_by_key,
     ask_prepared,
+    is_pipeline,
     is_postgres,
     sqlite_driver,
     tell,
@@ -50,13 +51,18 @@ def allocate_ids(model: type[models.Model], count: int) -> Sequence[int]:
     """Reserve primary keys for rows about to be inserted, inside the writing transaction."""
     table = model._meta.db_table
     if is_postgres():
-        statement = "SELECT nextval(%s::regclass) FROM generate_series(1, %s)"
-        return [row[0] for row in ask_prepared(statement, [_sequence_of(table), count])]
+        return [row[0] for row in ask_by_key(*ids_question(model, count))]
     # SQLite: the write lock is held, so nobody else can take these numbers. The inserts move
     # sqlite_sequence on, and a deleted row's number is not given again.
     found = ask("SELECT seq FROM sqlite_sequence WHERE name = %s", [table])
     first = (found[0][0] if found else 0) + 1
     return range(first, first + count)
+
+
+def ids_question(model: type[models.Model], count: int) -> Question:
+    """What `allocate_ids` asks: PostgreSQL alone."""
+    statement = "SELECT nextval(%s::regclass) FROM generate_series(1, %s)"
+    return Question(statement, [_sequence_of(model._meta.db_table), count])
 
 
 # To look it up takes five times as long as to take a number, and would be done for each.
@@ -118,20 +124,32 @@ def store_alone() -> None:
     _process.is_alone = True
 
 
+def is_few(rows: int) -> bool:
+    """Whether so many rows go to PostgreSQL without COPY; on SQLite there is no such difference."""
+    return is_postgres() and rows <= _FEW
+
+
 @contextmanager
-def sent_together(rows: int) -> Iterator[None]:
+def sent_together(rows: int, *, ends: bool = False) -> Iterator[None]:
     """Send the statements of the block at once and wait for all answers at its end: PostgreSQL, and
     where rows are few.
 
     Nobody should read an answer within. Raises the first error of them at the end or before. For
-    many rows COPY is faster, which must wait for its turn.
+    many rows COPY is faster, which must wait for its turn. ends: with the block the transaction is
+    over, so that it is committed in the same round trip; nothing may fail between this and the end
+    of Django's transaction.
     """
-    if not is_postgres() or rows > _FEW:
+    if not is_few(rows):
         yield
         return
     connection.ensure_connection()
     with connection.wrap_database_errors, connection.connection.pipeline():
         yield
+        # Not within a transaction of somebody else's.
+        is_last = ends and not connection.savepoint_ids
+        committed = connection.connection.execute("COMMIT") if is_last else None
+    if committed is not None and committed.statusmessage != "COMMIT":
+        raise DatabaseError("the transaction was rolled back")  # it says so instead of failing
 
 
 def is_sent_together() -> bool:
@@ -139,7 +157,7 @@ def is_sent_together() -> bool:
     if not is_postgres():
         return False
     driver = connection.connection
-    return driver is not None and driver.pgconn.pipeline_status != PipelineStatus.OFF
+    return driver is not None and is_pipeline(driver)
 
 
 def find_existing(
@@ -149,7 +167,22 @@ def find_existing(
 
     `where` is column = value, or column >= value for a time. One query.
     """
-    return _find(model, column, values, where) if values else set()
+    if not values:
+        return set()
+    return {row[0] for row in ask_by_key(*existing_question(model, column, values, where))}
+
+
+def existing_question(
+    model: type[models.Model], column: str, values: Sequence[str], where: Mapping[str, Any]
+) -> Question:
+    """What `find_existing` asks; one value at least."""
+    condition, given = among(values)
+    statement, converters = _search(model, column, tuple(where), condition)
+    taken = [
+        convert(value) if convert else value
+        for convert, value in zip(converters, where.values(), strict=True)
+    ]
+    return Question(statement, [*taken, given], len(values) == 1)
 
 
 def upsert_rows(
@@ -300,23 +333,11 @@ def analyze() -> None:
     tell("VACUUM (ANALYZE)" if can_vacuum else "ANALYZE", [])
 
 
-def _find(
-    model: type[models.Model], column: str, values: Sequence[str], where: Mapping[str, Any]
-) -> set[str]:
-    condition, given = among(values)
-    statement, converters = _search(model, column, tuple(where), condition)
-    taken = [
-        convert(value) if convert else value
-        for convert, value in zip(converters, where.values(), strict=True)
-    ]
-    return {row[0] for row in ask_by_key(statement, [*taken, given], is_one=len(values) == 1)}
-
-
 @cache
 def _search(
     model: type[models.Model], column: str, where: tuple[str, ...], condition: str
 ) -> tuple[str, tuple[Converter | None, ...]]:
-    """The statement of `_find`, with the condition for the column, and what converts `where`."""
+    """The statement of `find_existing`, with its condition, and what converts `where`."""
     by_name = {field.attname: field for field in model._meta.concrete_fields}
     quote = connection.ops.quote_name
     # IS TRUE keeps a planner from the index of the times, by which a statement meets all that was

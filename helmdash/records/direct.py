@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.pq import PipelineStatus
 
 # A connection of a thread that stores has this as psycopg's `prepare_threshold`: it prepares what
 # says so, and nothing because it was asked often.
@@ -33,6 +35,18 @@ _APART = "SAVEPOINT apart", "RELEASE SAVEPOINT apart", "ROLLBACK TO SAVEPOINT ap
 PLANS_SECONDS = 2.0
 # Connections of which it is known that no pooler is in between, and when each last planned anew.
 _planned_at: WeakKeyDictionary[psycopg.Connection[Any], float] = WeakKeyDictionary()
+
+
+class Question(NamedTuple):
+    """A query as `ask_by_key` takes it. is_one: it is prepared."""
+
+    statement: str
+    values: Sequence[Any]
+    is_one: bool = True
+
+
+# What `asked_ahead` has answers to, on the connection of this thread.
+_ahead = threading.local()
 
 
 @cache
@@ -83,19 +97,13 @@ def tell(statement: str, values: Sequence[Any], *, of: BaseDatabaseWrapper | Non
         database.connection.execute(_for_sqlite(statement), values)
 
 
-def ask_prepared(
-    statement: str, values: Sequence[Any], *, of: BaseDatabaseWrapper | None = None
-) -> list[Any]:
+def ask_prepared(statement: str, values: Sequence[Any]) -> list[Any]:
     """`ask`, by a statement that PostgreSQL need not plan each time: on a connection that stores,
     where it keeps the plan for PLANS_SECONDS.
 
     So it is to find one row by its key: a plan for any number of values (`= ANY`) may be one for
     many, which reads all of a project's rows."""
-    database = of or connections[DEFAULT_DB_ALIAS]
-    if not _prepares(database):
-        return ask(statement, values, of=database)
-    with database.wrap_database_errors:
-        return _prepared(database, statement, values).fetchall()
+    return ask_by_key(statement, values, True)
 
 
 def among(values: Sequence[Any]) -> tuple[str, Any]:
@@ -111,12 +119,52 @@ def among(values: Sequence[Any]) -> tuple[str, Any]:
 def ask_by_key(
     statement: str,
     values: Sequence[Any],
-    *,
     is_one: bool,
+    *,
     of: BaseDatabaseWrapper | None = None,
 ) -> list[Any]:
     """`ask` for the rows of one key, which is prepared, or of several (`among`)."""
-    return (ask_prepared if is_one else ask)(statement, values, of=of)
+    database = of or connections[DEFAULT_DB_ALIAS]
+    answers: list[tuple[Question, list[Any]]] | None = getattr(_ahead, "answers", None)
+    if answers:
+        asked = Question(statement, values, is_one)
+        for place, (question, rows) in enumerate(answers):
+            if question == asked:
+                del answers[place]
+                return rows
+    if not (is_one and _prepares(database)):
+        return ask(statement, values, of=database)
+    with database.wrap_database_errors:
+        return _prepared(database, statement, values).fetchall()
+
+
+def can_ask_ahead() -> bool:
+    """Whether `asked_ahead` asks anything on this thread's connection; connects."""
+    return is_postgres() and _prepares(connections[DEFAULT_DB_ALIAS])
+
+
+@contextmanager
+def asked_ahead(questions: Sequence[Question]) -> Iterator[None]:
+    """Ask all of them in one round trip. Within the block the first who asks one of them by
+    `ask_by_key` has its answer at once.
+
+    So nothing that the block does before may change an answer. Only where `can_ask_ahead`; raises
+    what the database raises.
+    """
+    database = connections[DEFAULT_DB_ALIAS]
+    driver = database.connection
+    with database.wrap_database_errors:
+        with driver.pipeline():
+            cursors = [
+                psycopg.Cursor(driver).execute(each.statement, each.values, prepare=each.is_one)
+                for each in questions
+            ]
+        rows = [cursor.fetchall() for cursor in cursors]
+    _ahead.answers = list(zip(questions, rows, strict=True))
+    try:
+        yield
+    finally:
+        _ahead.answers = None
 
 
 def tell_prepared(statement: str, values: Sequence[Any]) -> None:
@@ -136,6 +184,8 @@ def change_apart(statement: str, values: Sequence[Any]) -> int:
 
     On SQLite a statement that fails has done nothing. Elsewhere it takes a savepoint, which is made
     and let go of in one round trip. Raises what Django's cursors raise.
+
+    Not for what is sent together (records.bulk), which fails together.
     """
     database = connections[DEFAULT_DB_ALIAS]
     if _is_direct(database):
@@ -146,6 +196,8 @@ def change_apart(statement: str, values: Sequence[Any]) -> int:
             cursor.execute(statement, values)
             return int(cursor.rowcount)
     driver, (begin, end, undo) = database.connection, _APART
+    if is_pipeline(driver):
+        raise RuntimeError("it would take the faults of what was sent before for its own")
     with database.wrap_database_errors:
         try:
             with driver.pipeline():
@@ -157,6 +209,11 @@ def change_apart(statement: str, values: Sequence[Any]) -> int:
                 driver.execute(undo)
             raise
     return int(changed.rowcount)
+
+
+def is_pipeline(driver: psycopg.Connection[Any]) -> bool:
+    """Whether the connection sends statements without waiting for their answers."""
+    return driver.pgconn.pipeline_status != PipelineStatus.OFF
 
 
 def tell_many(statement: str, rows: Sequence[Sequence[Any]]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from django.db import connection, models
 
-from helmdash.records.direct import ask_by_key, is_postgres
+from helmdash.records.direct import Question, ask_by_key, is_postgres
 from helmdash.records.models import Project
 
 
@@ -42,12 +42,25 @@ def lock_rows(
     Locked in the order of that column, so that two transactions cannot wait for each other; on
     SQLite the transaction itself is the lock. Values that no row has are left out. One query.
     """
+    asked = lock_question(model, names, project_id=project_id, column=column, values=values)
+    _, conversions = _search(model, names, column, asked.is_one)
+    return [_converted(row, conversions) for row in ask_by_key(*asked)]
+
+
+def lock_question(
+    model: type[models.Model],
+    names: tuple[str, ...],
+    *,
+    project_id: int,
+    column: str,
+    values: Collection[str] | Collection[int],
+) -> Question:
+    """What `lock_rows` asks."""
     is_one = len(values) == 1
-    statement, conversions = _search(model, names, column, is_one)
+    statement, _ = _search(model, names, column, is_one)
     wanted = list(values)
     given: Any = wanted[0] if is_one else wanted if is_postgres() else json.dumps(wanted)
-    found = ask_by_key(statement, [given, project_id], is_one=is_one)
-    return [_converted(row, conversions) for row in found]
+    return Question(statement, [given, project_id], is_one)
 
 
 def _converted(

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from django.db import connection
 
 from helmdash.core.calls.capture import Capture
+from helmdash.operations.recorder.own_connection import use_own_connection
 from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.records.models import Budget, Conversation, Project
@@ -42,10 +43,14 @@ def make_ruled_project(**over: Any) -> ProjectInfo:
 
 
 def record(
-    project: ProjectInfo, *captures: Capture, now: datetime = NOW, caller: str = "owner"
+    project: ProjectInfo,
+    *captures: Capture,
+    now: datetime = NOW,
+    caller: str = "owner",
+    also: Callable[[tuple[Recorded, ...]], None] | None = None,
 ) -> tuple[Recorded, ...]:
     """Record calls in one batch."""
-    return record_calls(project=project, captures=captures, caller=caller, now=now)
+    return record_calls(project=project, captures=captures, caller=caller, now=now, also=also)
 
 
 def prompt(tokens: int | None, **over: Any) -> Capture:
@@ -56,6 +61,20 @@ def prompt(tokens: int | None, **over: Any) -> Capture:
 def conversation(project: ProjectInfo, name: str = "talk") -> Conversation:
     """The stored row."""
     return Conversation.objects.get(project_id=project.id, name=name)
+
+
+def storing(work: Callable[[], Result]) -> Result:
+    """In a thread that stores, with its own connection."""
+
+    def run() -> Result:
+        use_own_connection()
+        try:
+            return work()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(run).result()
 
 
 def at_once(jobs: Sequence[Callable[[], Result]]) -> list[Result]:

@@ -6,22 +6,17 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
 
 import pytest
 from django.db import DataError, connection, transaction
 
 from helmdash.core.calls.capture import Capture
-from helmdash.operations.recorder.own_connection import use_own_connection
 from helmdash.queries.access import ProjectInfo
 from helmdash.records import direct
 from helmdash.records.direct import is_postgres
 from helmdash.records.models import Call, Project
-from tests.recording.support import record
-
-Result = TypeVar("Result")
+from tests.recording.support import record, storing
 
 pytestmark = [
     pytest.mark.skipif(not is_postgres(), reason="SQLite's driver keeps its own"),
@@ -29,20 +24,6 @@ pytestmark = [
 ]
 TABLE = Project._meta.db_table
 RENAME = f"UPDATE {TABLE} SET name = %s WHERE id = %s"
-
-
-def storing(work: Callable[[], Result]) -> Result:
-    """In a thread that stores, with its own connection."""
-
-    def run() -> Result:
-        use_own_connection()
-        try:
-            return work()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(1) as threads:
-        return threads.submit(run).result()
 
 
 def prepared() -> list[str]:

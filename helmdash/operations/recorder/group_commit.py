@@ -26,6 +26,7 @@ from helmdash.operations.recorder.units import Outcome, Unit, stored
 from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.ledger import ProcessLedger
+from helmdash.records.bulk import is_sent_together
 from helmdash.records.models import Project
 
 logger = logging.getLogger(__name__)
@@ -139,6 +140,10 @@ def resolve(units: Sequence[Unit]) -> list[Unit]:
 
 def book(row: ProcessLedger) -> None:
     """Write a row of the ledger, in the caller's transaction."""
+    if is_sent_together():
+        # A fault that shows here may be that of a call, sent before.
+        ledger.write(row)
+        return
     try:
         # No call is to be refused for a fault of the ledger.
         ledger.write(row)

@@ -12,11 +12,14 @@ at a unique constraint; the later one starts again and finds it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Annotated
+
+from django.db import DatabaseError, OperationalError
 
 from helmdash.answers import JsonName
 from helmdash.core.agents.contexts import COMPACTED
@@ -35,6 +38,7 @@ from helmdash.operations.exporting import outbox
 from helmdash.operations.ids import new_id
 from helmdash.operations.recording import call_rows
 from helmdash.operations.recording.agent_ids import settle_agents
+from helmdash.operations.recording.asking_ahead import ahead, asks_ahead
 from helmdash.operations.recording.call_rows import Placed
 from helmdash.operations.recording.client_compactions import ClientCompactions
 from helmdash.operations.recording.conversation_batch import ConversationBatch
@@ -50,7 +54,7 @@ from helmdash.operations.recording.joining import Joining, KnownCall, KnownCalls
 from helmdash.operations.recording.judging import Judged, judge
 from helmdash.operations.recording.learned_windows import keep_windows
 from helmdash.operations.recording.masking import masker
-from helmdash.operations.recording.message_keys import MessageKeys
+from helmdash.operations.recording.message_keys import MessageKeys, find_seen
 from helmdash.operations.recording.named_conversations import (
     follow_sessions,
     lock_conversations,
@@ -66,7 +70,6 @@ from helmdash.queries.calls import view
 from helmdash.records import partitions
 from helmdash.records.bulk import (
     allocate_ids,
-    find_existing,
     insert_rows,
     sent_together,
     upsert_rows,
@@ -81,9 +84,6 @@ from helmdash.records.call_names import (
 )
 from helmdash.records.keyed_hash import hash_text
 from helmdash.records.models import Call, CallPayload, Payload, StoredMessage, TrialCall
-
-# A message that comes with every call need not be written with every call.
-MESSAGE_SEEN_PRECISION = timedelta(days=1)
 
 
 @quick_value(frozen=True, slots=True, kw_only=True)
@@ -111,19 +111,64 @@ def record_calls(
 ) -> tuple[Recorded, ...]:
     """Store calls, in order, and answer each with its place and verdicts.
 
-    before, also: what is to be written in the same transaction, first and once the answers are
-    known (None: nothing);
-    it runs anew with every new start.
+    before, also: what is to be written in the same transaction, first and last, once the answers
+    are known (None: nothing); it runs anew with every new start. Where calls are few `also` is sent
+    with them, and is to read no answer (records.bulk).
 
     A capture whose id the project knows already is answered with the first answer and
     `duplicate=True`, whatever it says now. Raises what the database raises when it is unavailable.
     """
-    rules = budgets.table(project_id=project.id)
-    keeps_texts = project.payload != Payload.OFF.value
-    histories = Histories()
-    judged = [
+    named = [_named(capture, now) for capture in captures]
+    is_ahead = asks_ahead(len(named))
+    known = budgets.newest_known(project_id=project.id) if is_ahead else None
+    rules = known or budgets.table(project_id=project.id)
+    judged = _judged_by(rules, project, named, caller=caller, now=now)
+
+    def store(*, is_ahead: bool) -> tuple[tuple[Recorded, ...], Cutting, MessageKeys]:
+        cutting, keys = Cutting(project.id), MessageKeys(project.id, now)
+        if before is not None:
+            before()
+        newest, items = rules, judged
+        with ahead(project, judged, keys, now=now) if is_ahead else nullcontext():
+            if known is not None:
+                newest = budgets.table(project_id=project.id)
+            if newest is not rules:  # budgets were edited since
+                items = _judged_by(newest, project, named, caller=caller, now=now)
+            batch, answers = _record(project, items, newest, cutting, keys, now)
+        with batch.told_together(ends=is_ahead):
+            batch.write()
+            if also is not None and is_ahead:
+                also(answers)
+        if also is not None and not is_ahead:
+            also(answers)
+        return answers, cutting, keys
+
+    for months in partitions.new_months(item.started_at for item in judged):
+        write(partial(partitions.make, months))
+    try:
+        answers, cutting, keys = write(partial(store, is_ahead=is_ahead))
+    except DatabaseError as error:
+        if not is_ahead or isinstance(error, OperationalError):
+            raise
+        # What is sent together fails together: one by one only what must fail does.
+        answers, cutting, keys = write(partial(store, is_ahead=False))
+    cutting.keep()
+    keys.keep()
+    return answers
+
+
+def _judged_by(
+    rules: BudgetTable,
+    project: ProjectInfo,
+    captures: Sequence[Capture],
+    *,
+    caller: str,
+    now: datetime,
+) -> list[Judged]:
+    keeps_texts, histories = project.payload != Payload.OFF.value, Histories()
+    return [
         judge(
-            _named(capture, now),
+            capture,
             rules,
             caller=caller,
             now=now,
@@ -133,22 +178,6 @@ def record_calls(
         for capture in captures
     ]
 
-    def store() -> tuple[tuple[Recorded, ...], Cutting, MessageKeys]:
-        cutting, keys = Cutting(project.id), MessageKeys(project.id, now)
-        if before is not None:
-            before()
-        answers = _record(project, judged, rules, cutting, keys, now)
-        if also is not None:
-            also(answers)
-        return answers, cutting, keys
-
-    for months in partitions.new_months(item.started_at for item in judged):
-        write(partial(partitions.make, months))
-    answers, cutting, keys = write(store)
-    cutting.keep()
-    keys.keep()
-    return answers
-
 
 def _record(
     project: ProjectInfo,
@@ -157,7 +186,8 @@ def _record(
     cutting: Cutting,
     keys: MessageKeys,
     now: datetime,
-) -> tuple[Recorded, ...]:
+) -> tuple[_Batch, tuple[Recorded, ...]]:
+    """The calls in their places, with their rows, which wait to be written."""
     judged, around = settle_nesting(project.id, judged, rules, now=now)
     moved = settle_agents(project.id, judged, rules, now=now)
     judged = [*moved, *judged]
@@ -180,10 +210,10 @@ def _record(
         else:
             writer.take_again(first, item)
             answers[at] = replace(first.answer, id=item.capture.id or "", duplicate=True)
-    writer.write()
+    writer.prepare()
     keep_windows(project_id=project.id, items=writer.items, rules=rules, now=now)
     delete_unused([*conversations.values(), *left, *writer.left])
-    return tuple(answers[at] for at in range(len(moved), len(judged)))
+    return writer, tuple(answers[at] for at in range(len(moved), len(judged)))
 
 
 def _in_order(
@@ -227,6 +257,8 @@ class _Batch:
         self.left: list[ConversationRow] = []  # conversations that turned out to be others
         self._taken: list[tuple[Placed, Masker]] = []
         self._call_rows: list[dict[str, object]] = []
+        self._payloads: list[dict[str, object]] = []
+        self._messages: list[dict[str, object]] = []
 
     def take(self, item: Judged) -> Recorded:
         """Give the call its place and remember its rows."""
@@ -297,55 +329,69 @@ class _Batch:
         """The calls taken, as their conversations let them be judged."""
         return (placed.item for placed, _ in self._taken)
 
-    def write(self) -> None:
-        """Insert and update everything. Raises IntegrityError when another writer was first."""
-        held = {row.id: row for row in self._conversations.values()}
+    def prepare(self) -> None:
+        """All that is asked and changed before `write`: what is only told need not wait for single
+        answers."""
         if not self._call_rows:
-            self._write_joined(held)
             return
-        # All that is asked comes first: what is only told need not wait for single answers.
         ids = allocate_ids(Call, len(self._call_rows))
         for row, pk in zip(self._call_rows, ids, strict=True):
             row["id"] = pk
-        note(self._project.id, self._joining.apply(held, self._standings), now=self._now)
-        payloads, messages = self._payload_rows(ids)
+        changes = self._joining.apply(self._held(), self._standings)
+        note(self._project.id, changes, now=self._now)
+        self._payloads, self._messages = self._payload_rows(ids)
         self._cutting.write()
         # A month that has no partition yet gets one by a transaction within this one.
         partitions.provide(item.started_at for item in self.items)
-        with sent_together(len(self._call_rows)):
-            self._standings.write()
-            self._inference.write(self._now)
-            self._repeated.write()
-            insert_names(self._call_rows)
-            insert_reply_names(
-                {
-                    reply_id: row
-                    for row, item in zip(self._call_rows, self.items, strict=True)
-                    if (reply_id := item.capture.kept_reply_id)
-                }
-            )
-            self._known.write()
-            insert_rows(Call, self._call_rows)
-            insert_rows(CallPayload, payloads)
-            insert_rows(TrialCall, self._trial_rows())
-            upsert_rows(
-                StoredMessage,
-                messages,
-                unique=("project_id", "hash"),
-                update="latest_seen_at",
-            )
-            exported = [*self._call_rows, *self._joining.completed]
-            outbox.note_recorded(self._project.id, exported, now=self._now)
-            # The one line by which recording and rollups know each other (ADR 32).
-            note_recorded(
-                self._project.id,
-                self._call_rows,
-                now=self._now,
-                levels=self._standings.moved_levels(),
-            )
 
-    def _write_joined(self, held: Mapping[int, ConversationRow]) -> None:
+    def told_together(self, *, ends: bool) -> AbstractContextManager[None]:
+        """For `write`, and what else is told with it: sent at once where that is of use
+        (records.bulk)."""
+        # What is added to calls that are known is asked about as it comes.
+        return sent_together(len(self._call_rows), ends=ends) if self._call_rows else nullcontext()
+
+    def write(self) -> None:
+        """Insert and update everything. Raises IntegrityError when another writer was first."""
+        if not self._call_rows:
+            self._write_joined()
+            return
+        self._standings.write()
+        self._inference.write(self._now)
+        self._repeated.write()
+        insert_names(self._call_rows)
+        insert_reply_names(
+            {
+                reply_id: row
+                for row, item in zip(self._call_rows, self.items, strict=True)
+                if (reply_id := item.capture.kept_reply_id)
+            }
+        )
+        self._known.write()
+        insert_rows(Call, self._call_rows)
+        insert_rows(CallPayload, self._payloads)
+        insert_rows(TrialCall, self._trial_rows())
+        upsert_rows(
+            StoredMessage,
+            self._messages,
+            unique=("project_id", "hash"),
+            update="latest_seen_at",
+        )
+        exported = [*self._call_rows, *self._joining.completed]
+        outbox.note_recorded(self._project.id, exported, now=self._now)
+        # The one line by which recording and rollups know each other (ADR 32).
+        note_recorded(
+            self._project.id,
+            self._call_rows,
+            now=self._now,
+            levels=self._standings.moved_levels(),
+        )
+
+    def _held(self) -> dict[int, ConversationRow]:
+        return {row.id: row for row in self._conversations.values()}
+
+    def _write_joined(self) -> None:
         """Where all calls are known: what other doors add to them."""
+        held = self._held()
         changes = self._joining.apply(held, self._standings)
         self._inference.write(self._now)
         if changes:
@@ -462,9 +508,8 @@ class _Batch:
         if not messages:
             return []
         project_id = self._project.id
-        seen = {"project_id": project_id, "latest_seen_at": self._now - MESSAGE_SEEN_PRECISION}
         asked = [key for key in messages if key not in self._keys.made]
-        stored = find_existing(StoredMessage, "hash", asked, seen)
+        stored = find_seen(project_id, asked, now=self._now)
         # In one order, so that two batches with common messages cannot wait for each other.
         return [
             {

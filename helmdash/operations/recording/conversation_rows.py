@@ -26,7 +26,8 @@ from helmdash.records.bulk import (
     allocate_ids,
     insert_missing,
 )
-from helmdash.records.locking import lock_rows
+from helmdash.records.direct import Question
+from helmdash.records.locking import lock_question, lock_rows
 from helmdash.records.models import Conversation
 from helmdash.records.querysets import calls_of
 
@@ -186,6 +187,13 @@ def lock_by_name(project_id: int, names: Collection[str]) -> list[ConversationRo
     return _locked(project_id, "name", names)
 
 
+def lock_question_by_name(project_id: int, names: Collection[str]) -> Question:
+    """What `lock_by_name` asks."""
+    return lock_question(
+        Conversation, CONVERSATION_COLUMNS, project_id=project_id, column="name", values=names
+    )
+
+
 def lock_by_id(project_id: int, ids: Collection[int]) -> list[ConversationRow]:
     """Locked in the order of their ids, so that two transactions cannot wait for each other; those
     that do not exist are left out."""
@@ -197,8 +205,9 @@ def make_named(
 ) -> dict[str, ConversationRow]:
     """Conversations that are not there yet, each before its first call (`firsts`).
 
-    `is_alone`: nobody else can write, so the rows can wait until their calls are known. Otherwise
-    they are inserted now, for another writer may be making the same ones.
+    `is_alone`: the rows can wait until their calls are known, for nobody else can write, or there
+    is one and who comes second starts again. Otherwise they are inserted now, in the order of their
+    names: another writer may be making the same ones.
     """
     if is_alone:
         return {

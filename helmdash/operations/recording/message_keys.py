@@ -13,11 +13,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from helmdash.operations.recording.call_rows import Placed
+from helmdash.operations.recording.judging import Judged
+from helmdash.records.bulk import existing_question, find_existing
 from helmdash.records.call_names import find_within, payloads_at
+from helmdash.records.direct import Question
+from helmdash.records.models import StoredMessage
 
 # Of a hash: enough to tell any two messages of a project, and in both kinds of keys.
 _HASH: Final = slice(3, 27)
@@ -26,6 +30,9 @@ _TIMED_HASH: Final = slice(-24, None)
 # In each half of the memory: the messages of some thousand calls, a few megabytes.
 _MOST_KNOWN: Final = 16_000
 _MOST_TALKS: Final = 4_000
+
+# A message that comes with every call need not be written with every call.
+MESSAGE_SEEN_PRECISION: Final = timedelta(days=1)
 
 _Message = tuple[int, str]  # project, and what `_HASH` cuts out
 _Talk = tuple[int, int]  # project, conversation
@@ -106,6 +113,16 @@ class MessageKeys:
             keys.append(key)
         return keys
 
+    def likely(self, items: Iterable[Judged]) -> list[str]:
+        """The keys of calls that are not placed yet, as far as this process knows them, each
+        once."""
+        keys: dict[str, None] = {}
+        for item in items:
+            first, *others = item.message_hashes or ("",)
+            known = (_memory.key_of((self._project_id, each[_HASH])) for each in others)
+            keys |= dict.fromkeys(key for key in (first, *known) if key)
+        return [*keys]
+
     def keep(self) -> None:
         """After the commit: the next transactions know what this one has stored."""
         _memory.take_in(self._keys, self._talks)
@@ -117,6 +134,20 @@ class MessageKeys:
             for key in keys or ():
                 told = key[_TIMED_HASH] if key.startswith(_TIMED) else key[_HASH]
                 self._keys[self._project_id, told] = key
+
+
+def find_seen(project_id: int, keys: Sequence[str], *, now: datetime) -> set[str]:
+    """Under which of the keys a message is stored that was seen lately. One query."""
+    return find_existing(StoredMessage, "hash", keys, _seen_lately(project_id, now))
+
+
+def seen_question(project_id: int, keys: Sequence[str], *, now: datetime) -> Question:
+    """What `find_seen` asks; one key at least."""
+    return existing_question(StoredMessage, "hash", keys, _seen_lately(project_id, now))
+
+
+def _seen_lately(project_id: int, now: datetime) -> dict[str, object]:
+    return {"project_id": project_id, "latest_seen_at": now - MESSAGE_SEEN_PRECISION}
 
 
 def forget() -> None:

@@ -23,10 +23,7 @@ def lock_conversations(
     project_id: int, judged: Sequence[Judged], ids: ConversationIds
 ) -> dict[str, ConversationRow]:
     """The conversations that the batch names, made where missing, locked by name."""
-    names: dict[str, Judged] = {}
-    for item in judged:
-        if item.capture.conversation:
-            names.setdefault(item.capture.conversation, item)
+    names = named(judged)
     if not names:
         return {}
     found = {row.name: row for row in lock_by_name(project_id, names)}
@@ -36,10 +33,20 @@ def lock_conversations(
         found |= elsewhere
         missing = {name: item for name, item in missing.items() if name not in elsewhere}
     if missing:
-        found |= make_named(project_id, missing, ids, is_alone=not is_postgres())
+        is_alone = not is_postgres() or len(missing) == 1
+        found |= make_named(project_id, missing, ids, is_alone=is_alone)
     if len(found) < len(names):
         raise Collision("a conversation was deleted while a call of it came in")
     return found
+
+
+def named(judged: Sequence[Judged]) -> dict[str, Judged]:
+    """The conversations that a batch names, each with the first call that does."""
+    names: dict[str, Judged] = {}
+    for item in judged:
+        if item.capture.conversation:
+            names.setdefault(item.capture.conversation, item)
+    return names
 
 
 def _lock_elsewhere(

@@ -19,7 +19,7 @@ from helmdash.core.budgets.trials import Arm
 from helmdash.operations.database.steps import StepSize
 from helmdash.operations.database.transactions import write_and_pause
 from helmdash.operations.recording.awaited_sessions import AWAITED_WITHIN
-from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
+from helmdash.operations.recording.message_keys import MESSAGE_SEEN_PRECISION
 from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.rollups import noting, old_rollups
 from helmdash.queries.access import ProjectInfo

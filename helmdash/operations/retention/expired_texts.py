@@ -20,7 +20,7 @@ from helmdash.core.calls.kept_details import kept_detail
 from helmdash.core.calls.withheld import attempt_without_words
 from helmdash.operations.database.steps import StepSize
 from helmdash.operations.database.transactions import write_and_pause
-from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
+from helmdash.operations.recording.message_keys import MESSAGE_SEEN_PRECISION
 from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.retention.expired import CATALOG_SEEN_PRECISION, Step, unheard
 from helmdash.queries.access import ProjectInfo

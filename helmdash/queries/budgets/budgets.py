@@ -28,7 +28,7 @@ from helmdash.installation import FIXTURES
 from helmdash.queries.budgets import budget_origins
 from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.records import models as stored
-from helmdash.records.direct import ask_prepared
+from helmdash.records.direct import Question, ask_by_key
 from helmdash.records.models import Budget, BudgetAlias
 
 # For rows that were changed past their history, by SQL or a restore. Reading the table takes 15 ms,
@@ -108,6 +108,20 @@ def table(*, project_id: int | None) -> BudgetTable:
     with _lock:
         _cache[project_id] = fresh
     return fresh.table
+
+
+def newest_known(*, project_id: int | None) -> BudgetTable | None:
+    """The budgets as this process read them last, without a query; None: too long ago, or never.
+    Who uses them asks for `table` before anything comes of it."""
+    cached = _cache.get(project_id)
+    if cached is None or time.monotonic() - cached.read_at >= _MAX_AGE_SECONDS:
+        return None
+    return cached.table
+
+
+def revision_question() -> Question:
+    """What `table` asks first."""
+    return Question(_revision_statement(), ())
 
 
 def resolve(*, project_id: int | None, model: str) -> core.Resolution:
@@ -226,7 +240,7 @@ def _revision() -> tuple[object, ...]:
 
     Counted as well: of two edits whose transactions overlap, the older may be seen last.
     """
-    return tuple(ask_prepared(_revision_statement(), ())[0])
+    return tuple(ask_by_key(*revision_question())[0])
 
 
 @cache

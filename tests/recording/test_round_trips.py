@@ -1,0 +1,228 @@
+"""A few calls on PostgreSQL: asked about and stored in three round trips, and as they ever were."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from django.db import DatabaseError, connection
+
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.lanes import Lane
+from helmdash.core.calls.routes import CallRoute
+from helmdash.operations.recorder import group_commit
+from helmdash.operations.recording.calls import Recorded
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.ledger import LedgerCounts, ProcessLedger
+from helmdash.records.direct import is_postgres
+from helmdash.records.models import Budget, Call, CallPayload, Conversation, RecorderLedger
+from tests.factories import NOW
+from tests.recording.chats import nameless
+from tests.recording.support import at_once, make_ruled_project, prompt, record, storing
+
+pytestmark = [
+    pytest.mark.skipif(not is_postgres(), reason="SQLite is asked without a round trip"),
+    pytest.mark.django_db(transaction=True),
+]
+
+HELLO = ({"role": "user", "content": "hello"},)
+OWN = ProcessLedger(
+    name="here", started_at=NOW, seen_at=NOW, stopped_at=None, counts=LedgerCounts(stored=1)
+)
+# What a call is given by the database, or that is another project's.
+_OTHERWISE = ("id", "project_id", "conversation_id", "call_id")
+
+
+@contextmanager
+def counted_round_trips() -> Iterator[list[int]]:
+    """How often this thread's connection waits for the server within: one number, at the end."""
+    driver, found = connection.connection.pgconn, [0]
+    with tempfile.TemporaryFile("w+") as file:
+        driver.trace(file.fileno())
+        try:
+            yield found
+        finally:
+            driver.untrace()
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+        lines = [line.split("\t") for line in file.read().splitlines()]
+    found[0] = sum(line[1] == "F" and line[3] in {"Sync", "Query"} for line in lines)
+
+
+def said(*texts: str) -> tuple[dict[str, str], ...]:
+    return tuple({"role": "user", "content": text} for text in texts)
+
+
+def test_a_report_takes_three_round_trips() -> None:
+    project = make_ruled_project(payload="full")
+    told = [
+        prompt(9, id="new", conversation="another", messages=said("a")),
+        prompt(10, id="next", conversation="another", messages=said("a", "b")),
+        prompt(11, id="third", conversation="another", messages=said("a", "b", "c")),
+        Capture(model="m", id="alone"),
+    ]
+
+    def work() -> list[int]:
+        record(project, prompt(9, id="first", messages=HELLO), also=booked)
+        found = []
+        for capture in told:
+            with counted_round_trips() as count:
+                record(project, capture, also=booked)
+            found += count
+        return found
+
+    # One to begin, one for all that is asked, one for all that is told and the commit.
+    assert storing(work) == [3, 3, 3, 3]
+    assert Call.objects.count() == 5
+
+
+SEQUENCES: dict[str, list[list[Capture]]] = {
+    "turns": [[prompt(n * 30_000, id=f"t{n}", messages=said(*"abcdef"[:n]))] for n in range(1, 6)],
+    "told twice": [[prompt(5, id="one")], [prompt(5, id="one")], [prompt(6, id="two")]],
+    "twice at once": [[prompt(5, id="one"), prompt(5, id="one"), prompt(6, id="two")]],
+    "several": [
+        [prompt(5, id=f"{n}-{talk}", conversation=talk) for talk in "abc"] for n in range(3)
+    ],
+    "beside": [
+        [prompt(5, id="main")],
+        [prompt(5, id="side", lane=Lane.SIDE)],
+        [prompt(5, id="lone side", conversation="other", lane=Lane.SIDE)],
+    ],
+    "without a name": [
+        [nameless("Please look", id="n1")],
+        [nameless("Please look", "Fine.", "and then?", id="n2")],
+        [nameless("Something else", id="n3"), nameless("A third", id="n4")],
+    ],
+    "failures": [
+        [prompt(None, id="f1", http_status=500, finish_reason=None)],
+        [prompt(125_000, id="f2", finish_reason="length")],
+    ],
+    "an agent's": [
+        [Capture(model="m", id="inner", conversation="s", inside=("outer",))],
+        [Capture(model="m", id="outer", conversation="s")],
+    ],
+    "by two names": [
+        [Capture(model="m", id="g1", also_known=("resp-1",), routes=(CallRoute.GATEWAY,))],
+        [Capture(model="m", id="resp-1", conversation="told", routes=(CallRoute.OTLP_SPAN,))],
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_calls_are_stored_as_one_by_one(name: str) -> None:
+    together = make_ruled_project(payload="full")
+    apart = make_ruled_project(slug="apart", name="Apart", payload="full")
+
+    def record_all(project: ProjectInfo) -> list[tuple[Recorded, ...]]:
+        return [
+            record(project, *captures, now=NOW + timedelta(seconds=number))
+            for number, captures in enumerate(SEQUENCES[name])
+        ]
+
+    ours, theirs = storing(lambda: record_all(together)), record_all(apart)
+
+    assert told_of(together, ours) == told_of(apart, theirs)
+
+
+def told_of(project: ProjectInfo, answers: Sequence[object]) -> list[str]:
+    """The answers and all rows of a project, as far as they are not numbered or named by chance."""
+    rows = [
+        row
+        for model, order in ((Conversation, "id"), (Call, "id"), (CallPayload, "call_id"))
+        for row in model.objects.filter(project_id=project.id).order_by(order).values()
+    ]
+    told = [
+        str({key: value for key, value in row.items() if key not in _OTHERWISE}) for row in rows
+    ]
+    names = Conversation.objects.filter(project_id=project.id).order_by("id")
+    for number, name in enumerate(names.values_list("name", flat=True)):
+        told = [each.replace(f"'{name}'", f"'talk {number}'") for each in [*told, str(answers)]]
+    return told
+
+
+def test_budgets_that_were_edited_rule_at_once() -> None:
+    project = make_ruled_project()
+
+    def work() -> list[str]:
+        levels: list[str] = []
+        for context_length in (128_000, 40_000, 128_000):
+            Budget.objects.get(key="openai/gpt-4o").delete()
+            Budget.objects.create(
+                key="openai/gpt-4o",
+                input_tokens=30_000,
+                output_tokens=1_500,
+                tier="C",
+                context_length=context_length,
+            )
+            (answer,) = record(project, prompt(39_000, id=f"with {context_length} {len(levels)}"))
+            levels.append(answer.health.level.value)
+        return levels
+
+    assert storing(work) == ["healthy", "critical", "healthy"]
+
+
+def booked(answers: Sequence[Recorded]) -> None:
+    group_commit.book(replace(OWN, counts=LedgerCounts(stored=len(answers))))
+
+
+def test_the_ledger_is_written_with_the_call() -> None:
+    project = make_ruled_project()
+
+    def work() -> None:
+        for name in ("first", "second"):
+            record(project, prompt(5, id=name), also=booked)
+            assert RecorderLedger.objects.get(name="here").stored == 1
+            RecorderLedger.objects.update(stored=0)
+
+    storing(work)
+
+    assert Call.objects.count() == 2
+
+
+def test_a_fault_of_the_ledger_refuses_no_call() -> None:
+    project = make_ruled_project()
+
+    def faulty(answers: Sequence[Recorded]) -> None:
+        group_commit.book(replace(OWN, counts=LedgerCounts(stored=-1)))
+
+    def work() -> None:
+        record(project, prompt(5, id="first"), also=booked)
+        record(project, prompt(5, id="second"), also=faulty)
+        record(project, prompt(5, id="third"), also=booked)
+
+    storing(work)
+
+    assert set(Call.objects.values_list("name", flat=True)) == {"first", "second", "third"}
+    assert RecorderLedger.objects.get(name="here").stored == 1
+
+
+def test_what_cannot_be_stored_leaves_nothing_behind() -> None:
+    project = make_ruled_project()
+
+    def work() -> None:
+        record(project, prompt(5, id="first"), also=booked)
+        with pytest.raises(DatabaseError):
+            record(project, prompt(5, id="good"), prompt(5, id="bad", attempt=-1), also=booked)
+        record(project, prompt(5, id="last"), also=booked)
+
+    storing(work)
+
+    assert set(Call.objects.values_list("name", flat=True)) == {"first", "last"}
+    assert Conversation.objects.get().generation == 2
+
+
+def test_a_conversation_begun_by_many_at_once_is_one() -> None:
+    project = make_ruled_project()
+
+    def begin(number: int) -> Recorded:
+        return storing(lambda: record(project, prompt(5, id=f"call {number}"), also=booked)[0])
+
+    answers = at_once([partial(begin, number) for number in range(8)])
+
+    assert sorted(answer.generation or 0 for answer in answers) == [*range(1, 9)]
+    assert Conversation.objects.get().generation == 8
