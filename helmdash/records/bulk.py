@@ -21,7 +21,8 @@ from operator import itemgetter
 from typing import Any, cast
 
 import orjson
-from django.db import DatabaseError, connection, models
+from django.db import connection, models
+from psycopg.pq import PipelineStatus
 
 from helmdash.records import partitions
 from helmdash.records.direct import (
@@ -30,12 +31,14 @@ from helmdash.records.direct import (
     ask,
     ask_by_key,
     ask_prepared,
-    is_pipeline,
+    can_ask_ahead,
     is_postgres,
+    is_told_together,
     sqlite_driver,
     tell,
     tell_many,
     tell_prepared,
+    told_together,
 )
 from helmdash.records.json_rows import row_as_json, row_source, rows_as_json, rows_source
 from helmdash.records.possible_values import require_possible
@@ -135,21 +138,17 @@ def sent_together(rows: int, *, ends: bool = False) -> Iterator[None]:
     where rows are few.
 
     Nobody should read an answer within. Raises the first error of them at the end or before. For
-    many rows COPY is faster, which must wait for its turn. ends: with the block the transaction is
-    over, so that it is committed in the same round trip; nothing may fail between this and the end
-    of Django's transaction.
+    many rows COPY is faster, which must wait for its turn. ends: as of `told_together`, where that
+    is possible.
     """
     if not is_few(rows):
         yield
-        return
-    connection.ensure_connection()
-    with connection.wrap_database_errors, connection.connection.pipeline():
-        yield
-        # Not within a transaction of somebody else's.
-        is_last = ends and not connection.savepoint_ids
-        committed = connection.connection.execute("COMMIT") if is_last else None
-    if committed is not None and committed.statusmessage != "COMMIT":
-        raise DatabaseError("the transaction was rolled back")  # it says so instead of failing
+    elif can_ask_ahead():
+        with told_together(ends=ends):
+            yield
+    else:
+        with connection.wrap_database_errors, connection.connection.pipeline():
+            yield
 
 
 def is_sent_together() -> bool:
@@ -157,7 +156,8 @@ def is_sent_together() -> bool:
     if not is_postgres():
         return False
     driver = connection.connection
-    return driver is not None and is_pipeline(driver)
+    is_pipeline = driver is not None and driver.pgconn.pipeline_status != PipelineStatus.OFF
+    return is_pipeline or is_told_together()
 
 
 def find_existing(

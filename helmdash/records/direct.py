@@ -13,28 +13,26 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from psycopg.pq import PipelineStatus
+
+from helmdash.records.exchanges import Answer, Statement, exchange
 
 # A connection of a thread that stores has this as psycopg's `prepare_threshold`: it prepares what
 # says so, and nothing because it was asked often.
 PREPARED_WHERE_SAID = 1_000_000_000
-_APART = "SAVEPOINT apart", "RELEASE SAVEPOINT apart", "ROLLBACK TO SAVEPOINT apart"
-# For so long PostgreSQL keeps the plans of what is prepared. It would keep one until the table is
-# analyzed, and one for a table of a single page is to read all of it: that of some four thousand
-# calls by then. To plan everything anew takes three milliseconds.
-PLANS_SECONDS = 2.0
-# Connections of which it is known that no pooler is in between, and when each last planned anew.
-_planned_at: WeakKeyDictionary[psycopg.Connection[Any], float] = WeakKeyDictionary()
+_APART, _APART_DONE = Statement("SAVEPOINT apart"), Statement("RELEASE SAVEPOINT apart")
+_COMMIT = Statement("COMMIT")
+# Connections of which it is known that no pooler is in between.
+_unpooled: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
 
 class Question(NamedTuple):
@@ -45,8 +43,16 @@ class Question(NamedTuple):
     is_one: bool = True
 
 
-# What `asked_ahead` has answers to, on the connection of this thread.
-_ahead = threading.local()
+@dataclass(slots=True)
+class _Here(threading.local):
+    """What this thread has under way. answers: to what was asked ahead. together: what is to be
+    sent with the rest."""
+
+    answers: list[tuple[Question, list[Any]]] | None = None
+    together: _Together | None = None
+
+
+_here = _Here()
 
 
 @cache
@@ -99,7 +105,7 @@ def tell(statement: str, values: Sequence[Any], *, of: BaseDatabaseWrapper | Non
 
 def ask_prepared(statement: str, values: Sequence[Any]) -> list[Any]:
     """`ask`, by a statement that PostgreSQL need not plan each time: on a connection that stores,
-    where it keeps the plan for PLANS_SECONDS.
+    where it keeps the plan for a while (records.exchanges).
 
     So it is to find one row by its key: a plan for any number of values (`= ANY`) may be one for
     many, which reads all of a project's rows."""
@@ -125,8 +131,7 @@ def ask_by_key(
 ) -> list[Any]:
     """`ask` for the rows of one key, which is prepared, or of several (`among`)."""
     database = of or connections[DEFAULT_DB_ALIAS]
-    answers: list[tuple[Question, list[Any]]] | None = getattr(_ahead, "answers", None)
-    if answers:
+    if answers := _here.answers:
         asked = Question(statement, values, is_one)
         for place, (question, rows) in enumerate(answers):
             if question == asked:
@@ -134,8 +139,10 @@ def ask_by_key(
                 return rows
     if not (is_one and _prepares(database)):
         return ask(statement, values, of=database)
-    with database.wrap_database_errors:
-        return _prepared(database, statement, values).fetchall()
+    if _here.together is not None:
+        _here.together.send()
+    (answer,) = _exchange(database, [Statement(statement, values, is_prepared=True)])
+    return answer.rows
 
 
 def can_ask_ahead() -> bool:
@@ -151,20 +158,62 @@ def asked_ahead(questions: Sequence[Question]) -> Iterator[None]:
     So nothing that the block does before may change an answer. Only where `can_ask_ahead`; raises
     what the database raises.
     """
-    database = connections[DEFAULT_DB_ALIAS]
-    driver = database.connection
-    with database.wrap_database_errors:
-        with driver.pipeline():
-            cursors = [
-                psycopg.Cursor(driver).execute(each.statement, each.values, prepare=each.is_one)
-                for each in questions
-            ]
-        rows = [cursor.fetchall() for cursor in cursors]
-    _ahead.answers = list(zip(questions, rows, strict=True))
+    statements = [Statement(each.statement, each.values, each.is_one) for each in questions]
+    answers = _exchange(connections[DEFAULT_DB_ALIAS], statements)
+    _here.answers = [(asked, told.rows) for asked, told in zip(questions, answers, strict=True)]
     try:
         yield
     finally:
-        _ahead.answers = None
+        _here.answers = None
+
+
+class _Together:
+    """Statements that wait to be sent at once. Django calls it before one that goes its way: what
+    was told before that is sent before."""
+
+    def __init__(self, database: BaseDatabaseWrapper) -> None:
+        self._database = database
+        self._waiting: list[Statement] = []
+
+    def __call__(self, execute: Callable[..., Any], *given: Any) -> Any:
+        self.send()
+        return execute(*given)
+
+    def add(self, statement: Statement) -> None:
+        self._waiting.append(statement)
+
+    def send(self, *last: Statement) -> list[Answer]:
+        """What waits, with what comes last; gives the answers."""
+        statements, self._waiting = [*self._waiting, *last], []
+        return _exchange(self._database, statements) if statements else []
+
+
+@contextmanager
+def told_together(*, ends: bool = False) -> Iterator[None]:
+    """What the block tells by `tell_prepared` is sent at its end in one round trip, and fails
+    there. Only where `can_ask_ahead`.
+
+    ends: with the block the transaction is over, and is committed in the same round trip, unless it
+    is within another one; nothing may fail between this and the end of Django's transaction.
+    Raises what the database raises.
+    """
+    database = connections[DEFAULT_DB_ALIAS]
+    together = _here.together = _Together(database)
+    try:
+        with database.execute_wrapper(together):
+            yield
+        if not ends or database.savepoint_ids:
+            together.send()
+        elif (told := together.send(_COMMIT)[-1].tag) != _COMMIT.text:
+            # It is no fault to it that a broken transaction is rolled back.
+            raise DatabaseError(f"COMMIT was answered by {told}")
+    finally:
+        _here.together = None
+
+
+def is_told_together() -> bool:
+    """Within `told_together`."""
+    return _here.together is not None
 
 
 def tell_prepared(statement: str, values: Sequence[Any]) -> None:
@@ -174,8 +223,11 @@ def tell_prepared(statement: str, values: Sequence[Any]) -> None:
     if not _prepares(database):
         tell(statement, values, of=database)
         return
-    with database.wrap_database_errors:
-        _prepared(database, statement, values)
+    told = Statement(statement, values, is_prepared=True)
+    if _here.together is not None:
+        _here.together.add(told)
+    else:
+        _exchange(database, [told])
 
 
 def change_apart(statement: str, values: Sequence[Any]) -> int:
@@ -185,7 +237,7 @@ def change_apart(statement: str, values: Sequence[Any]) -> int:
     On SQLite a statement that fails has done nothing. Elsewhere it takes a savepoint, which is made
     and let go of in one round trip. Raises what Django's cursors raise.
 
-    Not for what is sent together (records.bulk), which fails together.
+    Not for what is told together, which fails together.
     """
     database = connections[DEFAULT_DB_ALIAS]
     if _is_direct(database):
@@ -195,25 +247,14 @@ def change_apart(statement: str, values: Sequence[Any]) -> int:
         with transaction.atomic(), database.cursor() as cursor:
             cursor.execute(statement, values)
             return int(cursor.rowcount)
-    driver, (begin, end, undo) = database.connection, _APART
-    if is_pipeline(driver):
-        raise RuntimeError("it would take the faults of what was sent before for its own")
-    with database.wrap_database_errors:
-        try:
-            with driver.pipeline():
-                driver.execute(begin)
-                changed = _prepared(database, statement, values)
-                driver.execute(end)
-        except psycopg.Error:
-            with suppress(psycopg.Error):
-                driver.execute(undo)
-            raise
-    return int(changed.rowcount)
-
-
-def is_pipeline(driver: psycopg.Connection[Any]) -> bool:
-    """Whether the connection sends statements without waiting for their answers."""
-    return driver.pgconn.pipeline_status != PipelineStatus.OFF
+    told = Statement(statement, values, is_prepared=True)
+    try:
+        answers = _exchange(database, [_APART, told, _APART_DONE])
+    except DatabaseError:
+        with suppress(psycopg.Error):
+            database.connection.execute("ROLLBACK TO SAVEPOINT apart")
+        raise
+    return answers[1].changed
 
 
 def tell_many(statement: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -247,32 +288,28 @@ def _prepares(database: BaseDatabaseWrapper) -> bool:
     Not behind a pooler, which may give each transaction another connection of the server's. Such a
     one shows in the process that a connection was told is its own, and that is not.
     """
-    if database.vendor != "postgresql" or database.queries_logged or database.execute_wrappers:
+    if database.vendor != "postgresql" or database.queries_logged:
+        return False
+    if any(each is not _here.together for each in database.execute_wrappers):
         return False
     database.ensure_connection()
     database.validate_no_broken_transaction()
     driver = database.connection
     if driver.prepare_threshold is None:
         return False
-    now, planned_at = time.monotonic(), _planned_at.get(driver)
-    if planned_at is None:
+    if driver not in _unpooled:
         ((process,),) = driver.execute("SELECT pg_backend_pid()").fetchall()
         if process != driver.info.backend_pid:
             driver.prepare_threshold = None
             return False
-        _planned_at[driver] = now
-    elif now - planned_at > PLANS_SECONDS:
-        driver.execute("DISCARD PLANS")
-        _planned_at[driver] = now
+        _unpooled.add(driver)
     return True
 
 
-def _prepared(
-    database: BaseDatabaseWrapper, statement: str, values: Sequence[Any]
-) -> psycopg.Cursor[Any]:
-    """The cursor that has carried it out. Not of the connection's own class: Django's binds values
-    by writing them into the statement."""
-    return psycopg.Cursor(database.connection).execute(statement, values, prepare=True)
+def _exchange(database: BaseDatabaseWrapper, statements: Sequence[Statement]) -> list[Answer]:
+    """`exchange`, whose errors are raised as Django's."""
+    with database.wrap_database_errors:
+        return exchange(database.connection, statements)
 
 
 # A statement is worded once for each shape of rows, so these are as few.

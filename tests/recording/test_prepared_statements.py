@@ -13,7 +13,7 @@ from django.db import DataError, connection, transaction
 
 from helmdash.core.calls.capture import Capture
 from helmdash.queries.access import ProjectInfo
-from helmdash.records import direct
+from helmdash.records import direct, exchanges
 from helmdash.records.direct import is_postgres
 from helmdash.records.models import Call, Project
 from tests.recording.support import record, storing
@@ -82,7 +82,7 @@ def test_plans_are_made_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> N
         return plan_of(name)
 
     def work() -> list[str]:
-        monkeypatch.setattr(direct, "PLANS_SECONDS", 1_000.0)
+        monkeypatch.setattr(exchanges, "PLANS_SECONDS", 1_000.0)
         direct.tell("CREATE TEMPORARY TABLE growing (k int PRIMARY KEY)", [])
         direct.tell("INSERT INTO growing VALUES (1)", [])
         direct.tell("ANALYZE growing", [])
@@ -90,7 +90,7 @@ def test_plans_are_made_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> N
         plans = [plan()]
         direct.tell("INSERT INTO growing SELECT n FROM generate_series(2, 20000) n", [])
         plans.append(plan())
-        monkeypatch.setattr(direct, "PLANS_SECONDS", 0.0)
+        monkeypatch.setattr(exchanges, "PLANS_SECONDS", 0.0)
         return [*plans, plan()]
 
     first, grown, later = storing(work)

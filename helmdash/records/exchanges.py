@@ -1,0 +1,203 @@
+"""Several statements to PostgreSQL in one message, and their answers in one.
+
+psycopg's own pipeline sends each statement by itself and begins a transaction in a round trip of
+its own, and a fault of one shows while another is sent. Here all are sent at once by libpq's
+pipeline mode, and the first fault is raised when all answers are there (ADR 73).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg.abc import PQGen
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.errors import error_from_result
+from psycopg.pq import ConnStatus, ExecStatus, PipelineStatus, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
+from psycopg.waiting import Ready, Wait
+
+# For so long PostgreSQL keeps the plans of what is prepared. It would keep one until the table is
+# analyzed, and one for a table of a single page is to read all of it: that of some four thousand
+# calls by then. To plan everything anew takes three milliseconds.
+PLANS_SECONDS = 2.0
+_FAULTS = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE, ExecStatus.PIPELINE_ABORTED)
+
+
+class Statement(NamedTuple):
+    """With `%s` for each value. is_prepared: the connection keeps it, and its plan for a while."""
+
+    text: str
+    values: Sequence[Any] = ()
+    is_prepared: bool = False
+
+
+BEGIN = Statement("BEGIN")
+_PLAN_ANEW = Statement("DISCARD PLANS")
+
+
+class Answer(NamedTuple):
+    """To one statement. tag: the words by which the server says that it is done. changed: so many
+    rows, or found."""
+
+    rows: list[Any]
+    tag: str
+    changed: int
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What a connection has prepared: names by statement and the types of its values."""
+
+    names: dict[tuple[str, tuple[int, ...]], bytes] = field(default_factory=dict)
+    given: int = 0
+    planned_at: float = field(default_factory=time.monotonic)
+
+
+_kept: WeakKeyDictionary[psycopg.Connection[Any], _Kept] = WeakKeyDictionary()
+
+
+def exchange(driver: psycopg.Connection[Any], statements: Sequence[Statement]) -> list[Answer]:
+    """Carry out statements in one round trip; gives their answers.
+
+    A transaction is begun with them where the driver would begin one. Raises psycopg.Error, that of
+    the first which failed: those behind it were not carried out.
+    """
+    kept = _kept.setdefault(driver, _Kept())
+    first = list(_sent_first(driver, kept))
+    with driver.lock:
+        answers = _Exchange(driver, kept).run([*first, *statements])
+    return answers[len(first) :]
+
+
+def _sent_first(driver: psycopg.Connection[Any], kept: _Kept) -> Generator[Statement]:
+    if not driver.autocommit and driver.pgconn.transaction_status == TransactionStatus.IDLE:
+        if (driver.isolation_level, driver.read_only, driver.deferrable) == (None, None, None):
+            yield BEGIN
+        else:
+            driver.execute("SELECT 1")  # it says how the transaction is to be
+    if kept.names and time.monotonic() - kept.planned_at > PLANS_SECONDS:
+        kept.planned_at = time.monotonic()
+        yield _PLAN_ANEW
+
+
+class _Exchange:
+    """One message and its answers."""
+
+    def __init__(self, driver: psycopg.Connection[Any], kept: _Kept) -> None:
+        self._driver = driver
+        self._kept = kept
+        self._adapt = Transformer(driver)
+        # Statements that are prepared by this message: not, where it fails.
+        self._fresh: dict[tuple[str, tuple[int, ...]], bytes] = {}
+
+    def run(self, statements: Sequence[Statement]) -> list[Answer]:
+        pgconn = self._driver.pgconn
+        # All values first: one that cannot be given leaves nothing half sent.
+        bound = [(each, *self._bound(each.values)) for each in statements]
+        pgconn.enter_pipeline_mode()
+        try:
+            is_told = [told for each in bound for told in self._send(pgconn, *each)]
+            pgconn.pipeline_sync()
+            results = self._driver.wait(_received(pgconn))
+        finally:
+            self._leave(pgconn)
+        for result in results:
+            if result.status in _FAULTS:
+                raise error_from_result(result, encoding=self._driver.info.encoding)
+        self._kept.names |= self._fresh
+        told = zip(results, is_told, strict=True)
+        return [self._read(result) for result, is_answer in told if is_answer]
+
+    def _bound(self, values: Sequence[Any]) -> tuple[Any, tuple[int, ...], Any]:
+        """The values as they are sent, their types and formats."""
+        if not values:
+            return None, (), None
+        given = self._adapt.dump_sequence(values, [PyFormat.AUTO] * len(values))
+        return given, self._adapt.types or (), self._adapt.formats
+
+    def _send(
+        self,
+        pgconn: PGconn,
+        statement: Statement,
+        values: Any,
+        types: tuple[int, ...],
+        formats: Any,
+    ) -> list[bool]:
+        """Sends one; gives for each result that it leads to whether it is the statement's own."""
+        if not statement.is_prepared:
+            pgconn.send_query_params(_numbered(statement.text), values, types, formats)
+            return [True]
+        key = (statement.text, types)
+        name = self._kept.names.get(key) or self._fresh.get(key)
+        is_new = name is None
+        if name is None:
+            self._kept.given += 1
+            name = self._fresh[key] = b"hd_%d" % self._kept.given
+            pgconn.send_prepare(name, _numbered(statement.text), types)
+        pgconn.send_query_prepared(name, values, formats)
+        return [False, True] if is_new else [True]
+
+    def _leave(self, pgconn: PGconn) -> None:
+        """Out of pipeline mode. What was broken off in the middle is no connection any more."""
+        if pgconn.status != ConnStatus.OK or pgconn.pipeline_status == PipelineStatus.OFF:
+            return
+        try:
+            pgconn.exit_pipeline_mode()
+        except psycopg.OperationalError:
+            self._driver.close()
+
+    def _read(self, result: PGresult) -> Answer:
+        rows: list[Any] = []
+        if result.status == ExecStatus.TUPLES_OK:
+            self._adapt.set_pgresult(result)
+            rows = self._adapt.load_rows(0, result.ntuples, tuple)
+        return Answer(rows, (result.command_status or b"").decode(), result.command_tuples or 0)
+
+
+def _received(pgconn: PGconn) -> PQGen[list[PGresult]]:
+    """All results of a message, once it is sent. For `Connection.wait`, which lets other threads
+    run meanwhile."""
+    results: list[PGresult] = []
+    is_between = True
+    wait = Wait.RW if pgconn.flush() else Wait.R
+    while True:
+        ready = yield wait
+        if ready & Ready.W:
+            wait = Wait.RW if pgconn.flush() else Wait.R
+        if not ready & Ready.R:
+            continue
+        pgconn.consume_input()
+        while not pgconn.is_busy():
+            result = pgconn.get_result()
+            if result is None:
+                if is_between:
+                    break
+                is_between = True
+            elif result.status == ExecStatus.PIPELINE_SYNC:
+                return results
+            else:
+                is_between = False
+                results.append(result)
+
+
+# As few as there are shapes of rows.
+@cache
+def _numbered(statement: str) -> bytes:
+    """With `$1` for the first `%s`, as the server wants it."""
+    count = 0
+
+    def number(found: re.Match[str]) -> str:
+        nonlocal count
+        if found[0] == "%%":
+            return "%"
+        count += 1
+        return f"${count}"
+
+    return re.sub("%[s%]", number, statement).encode()
