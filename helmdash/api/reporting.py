@@ -20,7 +20,7 @@ from helmdash.api.schemas.calls import BatchAnswer, BatchResult
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
 from helmdash.doors.bodies.captures import to_capture
-from helmdash.operations.recording.calls import Recorded
+from helmdash.operations.recording.call_batch import Recorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from django.db.models import ForeignKey, Model
 from helmdash.core.access.origin import origin
 from helmdash.core.access.permissions import Actor, Person
 from helmdash.core.upstreams.addresses import shown_url
-from helmdash.records.bulk import storable
+from helmdash.records.column_values import storable
 from helmdash.records.models.audit import SUBJECT_CHARS, AuditEntry
 from helmdash.records.rights import project_of
 

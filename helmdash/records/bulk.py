@@ -8,23 +8,18 @@ On PostgreSQL a statement over several rows takes them as one text (`json_rows`)
 
 from __future__ import annotations
 
-import json
-import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain
-from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 
-import orjson
 from django.db import connection, models
 from psycopg.pq import PipelineStatus
 
 from helmdash.records import partitions
+from helmdash.records.column_values import Converter, columns_of, converter_of, values_of
 from helmdash.records.direct import (
     Question,
     among,
@@ -42,12 +37,6 @@ from helmdash.records.direct import (
 )
 from helmdash.records.json_rows import row_as_json, row_source, rows_as_json, rows_source
 from helmdash.records.possible_values import require_possible
-
-Converter = Callable[[Any], Any]
-
-# How JSON writes the one character that PostgreSQL stores in no text and in no jsonb.
-_ESCAPED_NUL = "\\u0000"
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def allocate_ids(model: type[models.Model], count: int) -> Sequence[int]:
@@ -95,8 +84,8 @@ def insert_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) ->
     if model._meta.db_table in partitions.TABLES:
         partitions.provide(row["started_at"] for row in rows)
     names = tuple(rows[0])
-    _, converters = _columns(model, names)
-    values = _values(rows, names, converters)
+    _, converters = columns_of(model, names)
+    values = values_of(rows, names, converters)
     if is_postgres() and (len(rows) <= _FEW or is_sent_together()):
         tell_prepared(_insertion_of_json(model, names), rows_as_json(model, names, values))
         return
@@ -199,9 +188,9 @@ def upsert_rows(
     if not rows:
         return
     names = tuple(rows[0])
-    _, converters = _columns(model, names)
+    _, converters = columns_of(model, names)
     statement = _upsert(model, names, tuple(unique), update)
-    values = _values(rows, names, converters)
+    values = values_of(rows, names, converters)
     if is_postgres():
         tell_prepared(statement, rows_as_json(model, names, values))
         return
@@ -216,7 +205,7 @@ def _upsert(
     unique: tuple[str, ...],
     update: str,
 ) -> str:
-    columns, _ = _columns(model, names)
+    columns, _ = columns_of(model, names)
     quote = connection.ops.quote_name
     head = f"INSERT INTO {quote(model._meta.db_table)} ({', '.join(map(quote, columns))})"
     tail = (
@@ -237,7 +226,7 @@ def insert_missing(
     Rows must come in one order from every writer, and without doubles.
     """
     names = tuple(rows[0])
-    columns, converters = _columns(model, names)
+    columns, converters = columns_of(model, names)
     quote = connection.ops.quote_name
     statement = (
         f"INSERT INTO {quote(model._meta.db_table)} ({', '.join(map(quote, columns))})"
@@ -245,7 +234,7 @@ def insert_missing(
         f" ON CONFLICT ({', '.join(map(quote, unique))}) DO NOTHING"
         f" RETURNING {quote(unique[-1])}, id"
     )
-    given = rows_as_json(model, names, _values(rows, names, converters))
+    given = rows_as_json(model, names, values_of(rows, names, converters))
     return dict(ask_prepared(statement, given))
 
 
@@ -264,7 +253,7 @@ def update_rows(
     if not rows:
         return
     update = _update(model, tuple(names), tuple(keys), tuple(only_upwards))
-    values = _values(rows, update.taken, update.converters)
+    values = values_of(rows, update.taken, update.converters)
     if is_postgres():
         if len(rows) == 1:
             tell_prepared(update.of_one, [row_as_json(model, update.taken, values[0])])
@@ -295,7 +284,7 @@ def _update(
     only_upwards: tuple[str, ...],
 ) -> _Update:
     everything = (*names, *keys)
-    columns, converters = _columns(model, everything)
+    columns, converters = columns_of(model, everything)
     quote = connection.ops.quote_name
     table = quote(model._meta.db_table)
     if is_postgres():
@@ -323,7 +312,7 @@ def _update(
     found = [f"{quote(c)} = %s" for c in columns[len(names) :]]
     every = (*taken, *keys)
     statement = f"UPDATE {table} SET {', '.join(worded)} WHERE {' AND '.join(found)}"
-    return _Update(statement, statement, every, _columns(model, every)[1])
+    return _Update(statement, statement, every, columns_of(model, every)[1])
 
 
 def analyze() -> None:
@@ -350,7 +339,7 @@ def _search(
     ]
     conditions.append(f"{quote(column)} {condition}")
     found = f"SELECT {quote(column)} FROM {quote(model._meta.db_table)}"
-    converters = tuple(_converter(by_name[name]) for name in where)
+    converters = tuple(converter_of(by_name[name]) for name in where)
     return f"{found} WHERE {' AND '.join(conditions)}", converters
 
 
@@ -392,81 +381,9 @@ def _for_rows(statement: str, width: int, rows: int) -> str:
     return f"{head} VALUES {', '.join([hole] * rows)}"
 
 
-def _values(
-    rows: Sequence[Mapping[str, Any]], names: Sequence[str], converters: Sequence[Converter | None]
-) -> list[list[Any]]:
-    """The rows as the driver wants them; only columns that need it are converted.
-
-    There are two names at least. A call has dozens of words, most of them empty: all words of all
-    rows are looked through at once, and one by one only where there is one that cannot be stored.
-    """
-    values_of = itemgetter(*names)
-    given = [list(values_of(row)) for row in rows]
-    plan = [(place, convert) for place, convert in enumerate(converters) if convert is not None]
-    texts = [place for place, convert in plan if convert is _to_text]
-    if texts and _are_storable(given, texts):
-        plan = [(place, convert) for place, convert in plan if convert is not _to_text]
-    for place, convert in plan:
-        for values in given:
-            value = values[place]
-            if value is not None and (value != "" or convert is _to_json):
-                values[place] = convert(value)
-    return given
-
-
-def _are_storable(rows: Sequence[Sequence[Any]], places: Sequence[int]) -> bool:
-    """Whether `_to_text` would leave all texts at these places of the rows as they are."""
-    texts = "".join([text for row in rows for place in places if (text := row[place])])
-    if "\0" in texts:
-        return False
-    if texts.isascii():
-        return True
-    try:
-        texts.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _to_json(value: Any) -> str:
-    try:
-        text = orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:  # whole numbers beyond 64 bits, lone surrogates
-        return _dump_storable(value)
-    return _dump_storable(value) if _ESCAPED_NUL in text else text
-
-
-def _dump_storable(value: Any) -> str:
-    return json.dumps(storable(value), ensure_ascii=False, separators=(",", ":"))
-
-
-def _to_text(value: str) -> str:
-    """The text with U+FFFD for what PostgreSQL cannot store: NUL and lone surrogates."""
-    if "\0" in value:
-        value = value.replace("\0", "\ufffd")
-    if not value.isascii():
-        value = _SURROGATE.sub("\ufffd", value)
-    return value
-
-
-def storable(value: Any) -> Any:
-    """A JSON value with U+FFFD in its texts, and null in its numbers, where it cannot be stored."""
-    match value:
-        case str():
-            return _to_text(value)
-        case Mapping():
-            return {_to_text(str(key)): storable(item) for key, item in value.items()}
-        case list() | tuple():
-            return [storable(item) for item in value]
-        case float() if not math.isfinite(value):
-            return None  # as orjson writes it
-        case _:
-            return value
-
-
 @cache
 def _insertion_of_json(model: type[models.Model], names: tuple[str, ...]) -> str:
-    columns, _ = _columns(model, names)
+    columns, _ = columns_of(model, names)
     quoted = ", ".join(map(connection.ops.quote_name, columns))
     table = connection.ops.quote_name(model._meta.db_table)
     return f"INSERT INTO {table} ({quoted}) SELECT {quoted} FROM {rows_source(model, names)}"
@@ -475,7 +392,7 @@ def _insertion_of_json(model: type[models.Model], names: tuple[str, ...]) -> str
 # Asked once for each shape of row: quoting some dozens of names costs more than a small insert.
 @cache
 def _insertion(model: type[models.Model], names: tuple[str, ...]) -> str:
-    columns, _ = _columns(model, names)
+    columns, _ = columns_of(model, names)
     quote = connection.ops.quote_name
     quoted = ", ".join(map(quote, columns))
     table = quote(model._meta.db_table)
@@ -483,39 +400,3 @@ def _insertion(model: type[models.Model], names: tuple[str, ...]) -> str:
         return f"COPY {table} ({quoted}) FROM STDIN"
     holes = ", ".join(["%s"] * len(columns))
     return f"INSERT INTO {table} ({quoted}) VALUES ({holes})"
-
-
-@cache
-def _columns(
-    model: type[models.Model], names: tuple[str, ...]
-) -> tuple[tuple[str, ...], tuple[Converter | None, ...]]:
-    """Column names and how to convert each; asked once for each shape of row."""
-    by_name = {field.attname: field for field in model._meta.concrete_fields}
-    fields = [by_name[name] for name in names]
-    return tuple(str(field.column) for field in fields), tuple(map(_converter, fields))
-
-
-def _converter(field: models.Field[Any, Any]) -> Converter | None:
-    if isinstance(field, models.JSONField):
-        return _to_json
-    if isinstance(field, models.DateTimeField):
-        return _time_converter()
-    if isinstance(field, models.CharField | models.TextField):
-        return _to_text
-    return None
-
-
-def _time_converter() -> Converter | None:
-    """SQLite keeps times as text; psycopg takes them as they are."""
-    if is_postgres():
-        return None
-    return _sqlite_time
-
-
-# Most times of a batch are the same moment.
-@lru_cache(maxsize=1024)
-def _sqlite_time(value: datetime) -> str:
-    if value.tzinfo is UTC:
-        # What Django's own writes, in a tenth of the time.
-        return value.replace(tzinfo=None).isoformat(" ")
-    return cast("str", connection.ops.adapt_datetimefield_value(value))

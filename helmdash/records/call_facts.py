@@ -15,7 +15,7 @@ from helmdash.core.rollups.figures import Change, Facts
 from helmdash.core.rollups.fit_facts import FitFacts
 from helmdash.core.rollups.periods import quarter_of
 from helmdash.core.rollups.plan_facts import PlanFacts
-from helmdash.records.bulk import storable
+from helmdash.records.column_values import storable
 from helmdash.records.models import Call
 
 _columns = itemgetter(*COLUMNS)

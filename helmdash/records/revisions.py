@@ -16,7 +16,7 @@ from helmdash.core.catalog.catalog import (
     parse_catalog,
 )
 from helmdash.core.text.tokens import compact_json
-from helmdash.records.bulk import storable
+from helmdash.records.column_values import storable
 from helmdash.records.models import CatalogRevision, Project
 
 # In force, an empty catalog would quietly leave every fit without a tool.

@@ -9,7 +9,7 @@ from typing import Any
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations import care
 from helmdash.operations.care import Advanced, Cleared
-from helmdash.operations.recording.calls import Recorded
+from helmdash.operations.recording.call_batch import Recorded
 from helmdash.queries.access import ProjectInfo
 from tests.factories import NOW, make_capture
 from tests.recording.support import record

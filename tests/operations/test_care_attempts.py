@@ -11,7 +11,7 @@ import pytest
 from helmdash.core.conversations.fingerprints import ChainLinks, links_of
 from helmdash.core.conversations.repeated_streams import StreamRequest, mark_of
 from helmdash.operations import care
-from helmdash.operations.recording.calls import Recorded
+from helmdash.operations.recording.call_batch import Recorded
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Guidance
 from tests.factories import make_capture

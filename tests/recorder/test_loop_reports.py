@@ -17,7 +17,8 @@ from helmdash.core.calls.capture import Capture
 from helmdash.operations.recorder import Recorder, RecorderFull, group_commit, wire
 from helmdash.operations.recorder.link import WriterLink
 from helmdash.operations.recorder.writer import Writer
-from helmdash.operations.recording.calls import Recorded, record_calls
+from helmdash.operations.recording.call_batch import Recorded
+from helmdash.operations.recording.calls import record_calls
 from helmdash.queries import ledger
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import RecorderLedger

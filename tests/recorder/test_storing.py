@@ -26,7 +26,8 @@ from helmdash.operations import ledger as operations
 from helmdash.operations.database.sqlite_file import DatabaseFileGone
 from helmdash.operations.recorder import Recorder, RecorderFull, RecorderState, group_commit
 from helmdash.operations.recorder.kept_texts import OTHER_KEY
-from helmdash.operations.recording.calls import Recorded, record_calls
+from helmdash.operations.recording.call_batch import Recorded
+from helmdash.operations.recording.calls import record_calls
 from helmdash.queries import ledger
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.ledger import LedgerCounts

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.calls.capture import Capture
 from helmdash.queries.access import ProjectInfo
-from helmdash.records import bulk, direct
+from helmdash.records import bulk, column_values, direct
 from helmdash.records.direct import is_postgres
 from helmdash.records.models import Call, Project
 from tests.recording.support import record
@@ -61,7 +61,8 @@ def test_recording_a_call_asks_for_its_connection_once_a_statement(
 ) -> None:
     """To find a thread's connection costs as much as a small statement of SQLite does; Django's way
     asks for it twice."""
-    record(project, Capture(model="m", id="first", conversation="c"))
+    for name in ("first", "second"):  # words the statements of a new conversation and of an old
+        record(project, Capture(model="m", id=name, conversation="c"))
     asked: list[str] = []
     find = type(connections).__getitem__
 
@@ -70,7 +71,7 @@ def test_recording_a_call_asks_for_its_connection_once_a_statement(
         return find(self, alias)
 
     monkeypatch.setattr(type(connections), "__getitem__", count)
-    record(project, Capture(model="m", id="second", conversation="c"))
+    record(project, Capture(model="m", id="third", conversation="c"))
 
     assert len(asked) <= (60 if is_postgres() else 30)
 
@@ -114,7 +115,7 @@ def test_rows_are_the_same_however_many_go_to_the_driver_at_once(
 )
 @pytest.mark.skipif(is_postgres(), reason="PostgreSQL takes times as they are")
 def test_a_time_is_written_as_django_writes_it(at: datetime) -> None:
-    assert bulk._sqlite_time(at) == connection.ops.adapt_datetimefield_value(at)
+    assert column_values._sqlite_time(at) == connection.ops.adapt_datetimefield_value(at)
 
 
 @pytest.mark.parametrize(
@@ -129,6 +130,6 @@ def test_a_text_that_cannot_be_stored_is_found_among_the_others(
     texts: list[str], stored: list[str]
 ) -> None:
     rows = [{"name": texts[0], "slug": texts[1]}]
-    _, converters = bulk._columns(Project, ("name", "slug"))
+    _, converters = column_values.columns_of(Project, ("name", "slug"))
 
-    assert bulk._values(rows, ("name", "slug"), converters) == [stored]
+    assert column_values.values_of(rows, ("name", "slug"), converters) == [stored]

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.operations.demo import loading
-from helmdash.operations.recording.calls import Recorded
+from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.inference import KEPT_GENERATIONS, conversation_name
 from helmdash.operations.retention import expired
 from helmdash.queries import calls

@@ -9,7 +9,7 @@ import pytest
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.conversations.placement import LatestClear, is_as_large, is_late
 from helmdash.operations import care
-from helmdash.operations.recording.calls import Recorded
+from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.conversation_batch import ConversationBatch
 from helmdash.operations.recording.conversation_rows import lock_by_name
 from helmdash.operations.recording.judging import judge

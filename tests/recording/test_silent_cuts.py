@@ -13,7 +13,7 @@ from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.operations.recording import truncation
-from helmdash.operations.recording.calls import Recorded
+from helmdash.operations.recording.call_batch import Recorded
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import conversations

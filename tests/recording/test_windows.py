@@ -12,7 +12,8 @@ from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import Level
 from helmdash.operations.budgets.shipped import load_budgets
-from helmdash.operations.recording.calls import Recorded, record_calls
+from helmdash.operations.recording.call_batch import Recorded
+from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget, LearnedWindow, Project

@@ -24,7 +24,7 @@ from helmdash.doors.bodies.jsontext import dump_json
 from helmdash.doors.bodies.reports import CallIn
 from helmdash.doors.streaming import stream
 from helmdash.operations.recorder import recorder
-from helmdash.operations.recording.calls import Recorded
+from helmdash.operations.recording.call_batch import Recorded
 from helmdash.queries import call_listing, calls
 from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.call_terms import CALL_TERMS

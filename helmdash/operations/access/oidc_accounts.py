@@ -14,7 +14,7 @@ from helmdash.core.access.permissions import MemberRole
 from helmdash.operations.access.keys import AccessError
 from helmdash.operations.database.transactions import write
 from helmdash.records import audit
-from helmdash.records.bulk import storable
+from helmdash.records.column_values import storable
 from helmdash.records.models import Membership, OidcIdentity, Project
 from helmdash.records.rights import keeps_an_owner
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from helmdash.operations.retention.expired import CATALOG_SEEN_PRECISION
-from helmdash.records.bulk import storable
+from helmdash.records.column_values import storable
 from helmdash.records.models import PlanCatalog
 
 

@@ -37,7 +37,8 @@ from helmdash.operations.recorder.spool import disk_problem
 from helmdash.operations.recorder.terms import Limits, RecorderFull, RecorderState
 from helmdash.operations.recorder.units import Answers, Unit, reported, stored
 from helmdash.operations.recorder.writer import Writer
-from helmdash.operations.recording.calls import Recorded, record_calls
+from helmdash.operations.recording.call_batch import Recorded
+from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.ledger import ProcessLedger
 

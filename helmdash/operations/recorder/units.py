@@ -17,7 +17,7 @@ from helmdash.operations.recorder.capture_json import load_capture
 from helmdash.operations.recorder.kept_texts import opened
 from helmdash.operations.recorder.spool import Entry
 from helmdash.operations.recorder.spool_lines import Line, Written
-from helmdash.operations.recording.calls import Recorded
+from helmdash.operations.recording.call_batch import Recorded
 from helmdash.queries.access import ProjectInfo
 
 Answers = Future[tuple[Recorded, ...]]

@@ -30,7 +30,7 @@ from helmdash.operations.recorder.capture_json import dump_capture, load_capture
 from helmdash.operations.recorder.group_commit import RefusedElsewhere, reason
 from helmdash.operations.recorder.terms import Counts
 from helmdash.operations.recorder.units import Outcome, Unit
-from helmdash.operations.recording.calls import Recorded
+from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.truncation import LearnedBand
 from helmdash.queries.access import ProjectInfo
 

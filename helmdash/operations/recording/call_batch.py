@@ -1,0 +1,367 @@
+"""The calls of one transaction with their places and rows: taken one by one, written at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+from typing import Annotated
+
+from helmdash.answers import JsonName
+from helmdash.core.agents.contexts import COMPACTED
+from helmdash.core.budgets.health import Health
+from helmdash.core.calls.failures import Cause
+from helmdash.core.calls.finish import FinishReason
+from helmdash.core.calls.joining import may_join, session_name
+from helmdash.core.rules import CALL_RULES
+from helmdash.core.text.redaction import Masker
+from helmdash.core.values import quick_value
+from helmdash.operations.database import rule_sets
+from helmdash.operations.exporting import outbox
+from helmdash.operations.recording import call_rows
+from helmdash.operations.recording.call_rows import Placed
+from helmdash.operations.recording.client_compactions import ClientCompactions
+from helmdash.operations.recording.conversation_batch import ConversationBatch
+from helmdash.operations.recording.conversation_rows import (
+    ConversationRow,
+    is_unused,
+)
+from helmdash.operations.recording.inference import Inference
+from helmdash.operations.recording.joining import Joining, KnownCall, KnownCalls
+from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.masking import masker
+from helmdash.operations.recording.message_keys import MessageKeys, find_seen
+from helmdash.operations.recording.repeated_streams import RepeatedStreams, counted_on
+from helmdash.operations.recording.truncation import Cutting
+from helmdash.operations.rollups.noting import note, note_recorded
+from helmdash.queries.access import ProjectInfo
+from helmdash.records import partitions
+from helmdash.records.bulk import (
+    allocate_ids,
+    insert_rows,
+    sent_together,
+    upsert_rows,
+)
+from helmdash.records.call_names import (
+    insert_names,
+    insert_reply_names,
+)
+from helmdash.records.keyed_hash import hash_text
+from helmdash.records.models import Call, CallPayload, Payload, StoredMessage, TrialCall
+
+
+@quick_value(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The response to a recorded call; the same for every repeat of its id."""
+
+    id: str
+    conversation: str | None
+    round_number: Annotated[int | None, JsonName("round")]
+    generation: int | None
+    health: Health
+    finish_reason: FinishReason | None
+    cause: Cause | None
+    duplicate: bool
+
+
+class CallBatch:
+    """The rows of one transaction, collected call by call and written at once."""
+
+    def __init__(
+        self,
+        project: ProjectInfo,
+        conversations: dict[str, ConversationRow],
+        inference: Inference,
+        cutting: Cutting,
+        keys: MessageKeys,
+        known: KnownCalls[Recorded],
+        now: datetime,
+    ) -> None:
+        self._known = known
+        self._joining = Joining(project.id, known)
+        self._project = project
+        self._conversations = conversations
+        self._inference = inference
+        self._cutting = cutting
+        self._keys = keys
+        self._now = now
+        self._rules_id = rule_sets.keep(CALL_RULES)
+        self._standings = ConversationBatch(project.id)
+        self._compactions = ClientCompactions()
+        self._repeated = RepeatedStreams()
+        self.left: list[ConversationRow] = []  # conversations that turned out to be others
+        self._taken: list[tuple[Placed, Masker]] = []
+        self._call_rows: list[dict[str, object]] = []
+        self._payloads: list[dict[str, object]] = []
+        self._messages: list[dict[str, object]] = []
+
+    def take(self, item: Judged) -> Recorded:
+        """Give the call its place and remember its rows."""
+        placed = self._place(item)
+        conversation = placed.conversation
+        mask = masker(self._project)
+        row = call_rows.call_row(
+            placed,
+            project_id=self._project.id,
+            rules_id=self._rules_id,
+            masker=mask,
+            now=self._now,
+        )
+        self._call_rows.append(row)
+        self._taken.append((placed, mask))
+        answer = Recorded(
+            id=item.capture.id or "",
+            conversation=conversation.name if conversation else None,
+            round_number=placed.round_number,
+            generation=placed.attempt_of or placed.generation,
+            health=placed.item.health,
+            finish_reason=item.finish_reason,
+            cause=item.cause,
+            duplicate=False,
+        )
+        self._known.add(item, answer, row)
+        return answer
+
+    def take_again(self, first: KnownCall[Recorded], item: Judged) -> None:
+        """A call that is known already: what another door adds to it is remembered."""
+        if not may_join(first.routes, item.capture.routes):
+            return
+        row = call_rows.call_row(
+            Placed(item=item),
+            project_id=self._project.id,
+            rules_id=self._rules_id,
+            masker=masker(self._project),
+            now=self._now,
+        )
+        self._joining.take(first, item, row)
+        if is_nameless(item) or session_name(item.capture) is not None:
+            held = self._row_of(first)
+            if held is not None:
+                self._go_on_in(held, first, item)
+
+    def _row_of(self, first: KnownCall[Recorded]) -> ConversationRow | None:
+        """The conversation of a call that is known, where this transaction holds it."""
+        rows = [*self._conversations.values(), *self._inference.rows]
+        if first.row is not None:
+            pk = first.row["conversation_id"]
+            return next((row for row in rows if row.id == pk), None)
+        return next((row for row in rows if row.name == first.answer.conversation), None)
+
+    def _go_on_in(self, row: ConversationRow, first: KnownCall[Recorded], item: Judged) -> None:
+        """Let what comes after a call that is told of again go on in its conversation: by the
+        messages that a gateway knows, and by the session that it does not."""
+        links, name = item.capture.links, item.capture.conversation or ""
+        number = first.answer.generation
+        if links is not None and number is not None and is_nameless(item):
+            self._inference.leave_later(row, item, links, generation=number)
+        told = self._conversations.get(name)
+        if told is not None and told is not row and is_unused(told):
+            self.left.append(told)
+            self._conversations[name] = row
+
+    @property
+    def items(self) -> Iterator[Judged]:
+        """The calls taken, as their conversations let them be judged."""
+        return (placed.item for placed, _ in self._taken)
+
+    def prepare(self) -> None:
+        """All that is asked and changed before `write`: what is only told need not wait for single
+        answers."""
+        if not self._call_rows:
+            return
+        ids = allocate_ids(Call, len(self._call_rows))
+        for row, pk in zip(self._call_rows, ids, strict=True):
+            row["id"] = pk
+        changes = self._joining.apply(self._held(), self._standings)
+        note(self._project.id, changes, now=self._now)
+        self._payloads, self._messages = self._payload_rows(ids)
+        self._cutting.write()
+        # A month that has no partition yet gets one by a transaction within this one.
+        partitions.provide(item.started_at for item in self.items)
+
+    def told_together(self, *, ends: bool) -> AbstractContextManager[None]:
+        """For `write`, and what else is told with it: sent at once where that is of use
+        (records.bulk)."""
+        # What is added to calls that are known is asked about as it comes.
+        return sent_together(len(self._call_rows), ends=ends) if self._call_rows else nullcontext()
+
+    def write(self) -> None:
+        """Insert and update everything. Raises IntegrityError when another writer was first."""
+        if not self._call_rows:
+            self._write_joined()
+            return
+        self._standings.write()
+        self._inference.write(self._now)
+        self._repeated.write()
+        insert_names(self._call_rows)
+        insert_reply_names(
+            {
+                reply_id: row
+                for row, item in zip(self._call_rows, self.items, strict=True)
+                if (reply_id := item.capture.kept_reply_id)
+            }
+        )
+        self._known.write()
+        insert_rows(Call, self._call_rows)
+        insert_rows(CallPayload, self._payloads)
+        insert_rows(TrialCall, self._trial_rows())
+        upsert_rows(
+            StoredMessage,
+            self._messages,
+            unique=("project_id", "hash"),
+            update="latest_seen_at",
+        )
+        exported = [*self._call_rows, *self._joining.completed]
+        outbox.note_recorded(self._project.id, exported, now=self._now)
+        # The one line by which recording and rollups know each other (ADR 32).
+        note_recorded(
+            self._project.id,
+            self._call_rows,
+            now=self._now,
+            levels=self._standings.moved_levels(),
+        )
+
+    def _held(self) -> dict[int, ConversationRow]:
+        return {row.id: row for row in self._conversations.values()}
+
+    def _write_joined(self) -> None:
+        """Where all calls are known: what other doors add to them."""
+        held = self._held()
+        changes = self._joining.apply(held, self._standings)
+        self._inference.write(self._now)
+        if changes:
+            self._standings.write()
+            self._known.write()
+            levels = self._standings.moved_levels()
+            note(self._project.id, changes, now=self._now, levels=levels)
+            outbox.note_recorded(self._project.id, self._joining.completed, now=self._now)
+
+    def _place(self, item: Judged) -> Placed:
+        links = item.capture.links
+        if links is not None and is_nameless(item):
+            found = self._inference.place(item, links)
+            earlier = self._take_before(found.row, item, found.placed_by)
+            if earlier is not None:
+                return earlier
+            item, number = self._take_main(found.row, item, found.opened_by)
+            self._inference.leave(found.row, item, links)
+            return Placed(
+                item=item,
+                conversation=found.row,
+                round_number=number,
+                placed_by=found.placed_by,
+                branched_from=found.branched_from,
+            )
+        row = self._conversations.get(item.capture.conversation or "")
+        if item.is_side:
+            # Its prompt is not the conversation's, by which the next ones are compared.
+            item = self._cutting.judge(item, None, opens_round=False)
+            if row is not None:
+                self._standings.take_side(row, item)
+                self._compactions.note_side(row, item)
+            return Placed(item=item, conversation=row, placed_by="named" if row else "")
+        if row is None:
+            return Placed(item=self._cutting.judge(item, None, opens_round=False))
+        earlier = self._take_before(row, item, "named")
+        if earlier is not None:
+            return earlier
+        opened_by = self._compactions.opened_by(row, item)
+        item, number = self._take_main(row, item, opened_by)
+        how = COMPACTED if opened_by else "named"
+        return Placed(item=item, conversation=row, round_number=number, placed_by=how)
+
+    def _take_before(self, row: ConversationRow, item: Judged, placed_by: str) -> Placed | None:
+        """The place of an attempt before the conversation's newest call, which is recorded after
+        that; None: it is none."""
+        after = self._repeated.find_after(row, item)
+        if after is None:
+            return None
+        item = self._cutting.judge(item, None, opens_round=False)
+        number = self._standings.take_before(row, item)
+        self._repeated.take_before(row, item, after, self._call_rows)
+        return Placed(
+            item=item,
+            conversation=row,
+            round_number=number,
+            placed_by=placed_by,
+            attempt_of=row.generation,
+        )
+
+    def _take_main(self, row: ConversationRow, item: Judged, opened_by: str) -> tuple[Judged, int]:
+        """Number a call in its conversation. Gives it as judged there, and its round's number."""
+        again = self._repeated.find(row, item)
+        if again is not None:
+            item, opened_by = counted_on(item, again), ""
+        item = self._cutting.judge(item, row, opens_round=bool(opened_by))
+        number = self._standings.take(row, item, opened_by=opened_by, again=again)
+        if again is not None:
+            self._repeated.take(row, item, self._call_rows)
+        return item, number
+
+    def _trial_rows(self) -> list[dict[str, object]]:
+        """Of the calls that were ruled in a trial; no statement where there are none."""
+        return [
+            {
+                "call_number": row["id"],
+                "project_id": self._project.id,
+                "trial_id": item.trial.trial_id,
+                "arm": item.trial.arm.value,
+                # Keyed: who has a copy of the database cannot try names of conversations.
+                "unit": hash_text(self._project.id, item.trial.unit),
+                "started_at": item.started_at,
+            }
+            for row, item in zip(self._call_rows, self.items, strict=True)
+            if item.trial is not None
+        ]
+
+    def _payload_rows(
+        self, ids: Sequence[int]
+    ) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+        """The rows beside the calls, and those of their messages."""
+        kept = self._project.payload
+        payloads: list[dict[str, object]] = []
+        messages: dict[str, object] = {}
+        if kept != Payload.OFF.value:
+            placed_calls = (placed for placed, _ in self._taken)
+            self._keys.learn(zip(placed_calls, self._call_rows, strict=True))
+        for (placed, mask), pk in zip(self._taken, ids, strict=True):
+            row = call_rows.payload_row(
+                placed,
+                project_id=self._project.id,
+                call_id=pk,
+                payload=kept,
+                masker=mask,
+                keys_of=self._keys.keys_of,
+                messages=messages,
+            )
+            if row is not None:
+                payloads.append(row)
+        return payloads, self._message_rows(messages)
+
+    def _message_rows(self, messages: dict[str, object]) -> list[dict[str, object]]:
+        """Messages not seen lately; clients resend their history, so most have been."""
+        if not messages:
+            return []
+        project_id = self._project.id
+        asked = [key for key in messages if key not in self._keys.made]
+        stored = find_seen(project_id, asked, now=self._now)
+        # In one order, so that two batches with common messages cannot wait for each other.
+        return [
+            {
+                "project_id": project_id,
+                "hash": key,
+                "body": messages[key],
+                "latest_seen_at": self._now,
+            }
+            for key in sorted(messages.keys() - stored)
+        ]
+
+
+def is_nameless(item: Judged) -> bool:
+    """Whether the call says by its messages, and not by a name, which conversation it is of.
+
+    A side call does not: its messages are its own.
+    """
+    links = item.capture.links
+    is_told = bool(item.capture.conversation) or item.is_side
+    return not is_told and links is not None and bool(links.head or links.after)
