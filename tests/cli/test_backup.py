@@ -235,6 +235,17 @@ def spoiled(archive: Path, bad: Path) -> Path:
     return bad
 
 
+@pytest.mark.parametrize("what", ["a pipe", "a device"])
+def test_what_is_no_file_is_no_archive(what: str, tmp_path: Path) -> None:
+    """Reading it would wait for ever, or never come to an end."""
+    path = Path("/dev/zero") if what == "a device" else tmp_path / "pipe"
+    if what == "a pipe":
+        os.mkfifo(path)
+
+    with pytest.raises(ArchiveProblem, match="no file"), reading(path, lambda _: None):
+        pass
+
+
 def test_a_restore_that_fails_leaves_what_was_there(
     new_house: Callable[..., House], tmp_path: Path
 ) -> None:

@@ -112,6 +112,7 @@ _WORDINGS: dict[ErrorKind, str] = {
             r"too long to fit into the model|model'?s context length is only",  # vLLM
             r"exceed max message tokens",  # Volcengine
             r"(?:greater|larger) than the (?:max )?context",  # LM Studio, llama.cpp
+            r"greater than max_seq_len",  # ExLlamaV2, which TabbyAPI serves
             r"overflows? the context|context (?:the )?overflow",  # LM Studio
             r"(?:prompt|input) (?:is )?too (?:long|large)",  # Anthropic, Ollama, Bedrock
             r"too large for model with \d+ maximum",  # Mistral

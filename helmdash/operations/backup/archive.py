@@ -173,6 +173,8 @@ class ArchiveReader:
 @contextmanager
 def reading(path: Path, progress: Progress) -> Iterator[ArchiveReader]:
     """Open an archive and read all of it once. Raises ArchiveProblem, and OSError."""
+    if path.exists() and not path.is_file():
+        raise ArchiveProblem("it is no file")
     with path.open("rb") as file:
         try:
             packed = zipfile.ZipFile(file)

@@ -25,6 +25,7 @@ _TEXT = r"""
 4096 | Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough
 128000 | prompt token count of 150000 exceeds the limit of 128000
 8192 | Invalid request: Your request exceeded model token limit: 8192
+4096 | Context length 9001 is greater than max_seq_len 4096
 200000 | Too many input tokens. Max input tokens: 200000, request input token count: 210000
 4096 | `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 200
 4095 | `inputs` must have less than 4095 tokens. Given: 5000

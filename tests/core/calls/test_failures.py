@@ -296,6 +296,7 @@ def test_what_the_transport_says(
         "number of input tokens (204703) has exceeded max_prompt_tokens (202752) limit.",
         # Moonshot, MiniMax, Zhipu, Qwen, GitHub
         "Invalid request: Your request exceeded model token limit: 131072",
+        "Context length 9001 is greater than max_seq_len 4096",
         "invalid params, context window exceeds limit",
         "Prompt exceeds max length",
         "Range of input length should be [1, 30720]",
@@ -852,7 +853,7 @@ def test_a_long_error_is_cut_in_the_detail() -> None:
 
 
 def test_the_rules_have_a_version() -> None:
-    assert CLASSIFIER_VERSION == "causes-6"
+    assert CLASSIFIER_VERSION == "causes-7"
 
 
 def test_rule_ids_are_unique_and_every_cause_can_be_given() -> None:
