@@ -27,6 +27,11 @@ from psycopg.waiting import Ready, Wait
 # analyzed, and one for a table of a single page is to read all of it: that of some four thousand
 # calls by then. To plan everything anew takes three milliseconds.
 PLANS_SECONDS = 2.0
+# More than there are shapes of rows; values of other types make further ones.
+_MOST_KEPT = 200
+# What a table's other columns, or somebody's DEALLOCATE, make of what was prepared before:
+# feature_not_supported ("cached plan must not change result type"), invalid_sql_statement_name.
+_STALE = frozenset({"0A000", "26000"})
 _FAULTS = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE, ExecStatus.PIPELINE_ABORTED)
 
 
@@ -40,6 +45,7 @@ class Statement(NamedTuple):
 
 BEGIN = Statement("BEGIN")
 _PLAN_ANEW = Statement("DISCARD PLANS")
+_FORGET = Statement("DEALLOCATE ALL")
 
 
 class Answer(NamedTuple):
@@ -82,6 +88,9 @@ def _sent_first(driver: psycopg.Connection[Any], kept: _Kept) -> Generator[State
             yield BEGIN
         else:
             driver.execute("SELECT 1")  # it says how the transaction is to be
+    if len(kept.names) > _MOST_KEPT:
+        kept.names.clear()
+        yield _FORGET
     if kept.names and time.monotonic() - kept.planned_at > PLANS_SECONDS:
         kept.planned_at = time.monotonic()
         yield _PLAN_ANEW
@@ -110,7 +119,10 @@ class _Exchange:
             self._leave(pgconn)
         for result in results:
             if result.status in _FAULTS:
-                raise error_from_result(result, encoding=self._driver.info.encoding)
+                error = error_from_result(result, encoding=self._driver.info.encoding)
+                if error.sqlstate in _STALE:
+                    self._kept.names.clear()
+                raise error
         self._kept.names |= self._fresh
         told = zip(results, is_told, strict=True)
         return [self._read(result) for result, is_answer in told if is_answer]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from django.db import DataError, connection, transaction
+from django.db import DatabaseError, DataError, connection, transaction
 
 from helmdash.core.calls.capture import Capture
 from helmdash.queries.access import ProjectInfo
@@ -98,6 +98,32 @@ def test_plans_are_made_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> N
     assert "Seq Scan" in first
     assert "Seq Scan" in grown
     assert "Index" in later
+
+
+def test_what_a_migration_makes_stale_is_prepared_anew() -> None:
+    asked = "SELECT v FROM changing WHERE k = %s"
+
+    def work() -> list[tuple[object, ...]]:
+        direct.tell("CREATE TEMPORARY TABLE changing (k int PRIMARY KEY, v int)", [])
+        direct.tell("INSERT INTO changing VALUES (1, 2)", [])
+        direct.ask_prepared(asked, [1])
+        direct.tell("ALTER TABLE changing ALTER v TYPE bigint", [])
+        with pytest.raises(DatabaseError, match="cached plan"):
+            direct.ask_prepared(asked, [1])
+        return direct.ask_prepared(asked, [1])
+
+    assert storing(work) == [(2,)]
+
+
+def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchanges, "_MOST_KEPT", 3)
+
+    def work() -> int:
+        for number in range(20):
+            direct.ask_prepared(f"SELECT {number} + %s::int", [1])
+        return len(prepared())
+
+    assert storing(work) <= 4
 
 
 def test_other_connections_prepare_nothing(project: ProjectInfo) -> None:
