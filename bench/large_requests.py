@@ -26,6 +26,7 @@ CONCURRENCY = 4
 # What a small request may wait while large ones are worked on.
 MOST_P99_MS = 50.0
 STORED = "stored"
+_MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class Kind:
     path: str
     body: bytes
     method: str = "POST"
+    key: str = ""
+    """Empty: the one that small requests have."""
 
 
 @dataclass(slots=True)
@@ -50,7 +53,10 @@ def rows() -> list[Row]:
     """Measure everything; takes about five minutes."""
     with ground() as found:
         prepare(found)
-        return [row for kind in kinds() for row in _measure(found, kind)]
+        made = found.server.manage("apikey", "create", "--name", "large", "--scopes", "admin")
+        if made.returncode:
+            raise RuntimeError(made.stderr)
+        return [row for kind in kinds(made.stdout.strip()) for row in _measure(found, kind)]
 
 
 def prepare(found: Ground) -> None:
@@ -63,9 +69,10 @@ def prepare(found: Ground) -> None:
     _small(found, 1.0)
 
 
-def kinds() -> list[Kind]:
-    """The large requests, each below the limit for bodies (8 MiB) and valid in itself; and small
-    ones that name something large."""
+def kinds(admin_key: str) -> list[Kind]:
+    """The large requests, each below the limit for bodies (8 MiB); as many as may be in one, and
+    more, which is refused; some that are large by what is in them alone, and small ones that name
+    something large."""
     named = {"intent": _INTENT, "catalog_name": STORED}
     return [
         Kind("POST /fit, stored 10,000", "/api/v1/fit", _packed({"model": FAST, **named})),
@@ -76,13 +83,16 @@ def kinds() -> list[Kind]:
         Kind("chat, 20 messages of 400 kB", "/v1/chat/completions", _chat(20, "word " * 80_000)),
         Kind("chat, 1,500 messages", "/v1/chat/completions", _chat(1_500)),
         Kind("POST /calls, 200,000 messages", "/api/v1/calls", _call(200_000)),
-        Kind("POST /calls, 40,000 messages", "/api/v1/calls", _call(40_000)),
+        Kind("POST /calls, 10,000 messages", "/api/v1/calls", _call(10_000)),
         Kind("POST /calls/batch, 500 of 100", "/api/v1/calls/batch", _batch(500, 100)),
         Kind("POST /fit, 10,000 entries", "/api/v1/fit", _fit(10_000)),
         Kind("POST /rank, 10,000 entries", "/api/v1/rank", _rank(10_000)),
         Kind("POST /assemble, 10,000 chunks", "/api/v1/assemble", _assemble(10_000)),
-        Kind("PUT /catalogs, 10,000", "/api/v1/catalogs/large", _catalog(10_000), "PUT"),
-        Kind("POST /decode, 6 MiB of tags", "/api/v1/decode", _decode()),
+        Kind("PUT /catalogs, 10,000", "/api/v1/catalogs/large", _catalog(10_000), "PUT", admin_key),
+        Kind("POST /decode, 6 MiB of tags", "/api/v1/decode", _decode("<think>", 6 * _MIB)),
+        Kind("POST /decode, 1 MB of braces", "/api/v1/decode", _decode("{", 1_000_000)),
+        Kind("embeddings, 500,000 tokens", "/v1/embeddings", _embeddings()),
+        Kind("chat, 340,000 empty lists", "/v1/chat/completions", _extra([[]] * 340_000)),
     ]
 
 
@@ -151,7 +161,10 @@ def _send(found: Ground, kind: Kind) -> int:
     request = urllib.request.Request(
         found.server.base_url + kind.path,
         data=kind.body or None,
-        headers={**found.server.headers, "Content-Type": "application/json"},
+        headers={
+            **({"Authorization": f"Bearer {kind.key}"} if kind.key else found.server.headers),
+            "Content-Type": "application/json",
+        },
         method=kind.method,
     )
     try:
@@ -233,5 +246,13 @@ def _assemble(count: int) -> bytes:
     return _packed({"model": FAST, "system": "", "user_query": _INTENT, "chunks": chunks})
 
 
-def _decode() -> bytes:
-    return _packed({"raw": "<think>" * (6 * 1024 * 1024 // 7)})
+def _decode(text: str, size: int) -> bytes:
+    return _packed({"raw": text * (size // len(text))})
+
+
+def _embeddings() -> bytes:
+    return _packed({"model": FAST, "input": [[1] * 10_000] * 50})
+
+
+def _extra(value: object) -> bytes:
+    return _packed({"model": FAST, "messages": _messages(1), "metadata": value})
