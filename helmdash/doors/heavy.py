@@ -6,6 +6,9 @@ from helmdash.doors.asgi import Receive, Scope, Send
 from helmdash.doors.faults import Fault
 from helmdash.heavy import NoWorker, TooManyWaiting, forwarder_of, is_heavy
 
+# What is sent there is a reply of a model, in which JSON is looked for.
+_READS_TEXTS = "/api/v1/decode"
+
 
 class LargeShareTaken(Fault):
     """This key has more large requests waiting than its share."""
@@ -38,7 +41,10 @@ async def is_handed_on(
     names_much: whatever its body is, what it names is heavy (`NamedCatalogs`).
     """
     forwarder = forwarder_of(scope)
-    if forwarder is None or not (names_much or is_heavy(body)):
+    if forwarder is None:
+        return False
+    reads_texts = scope.get("path") == _READS_TEXTS
+    if not (names_much or is_heavy(body, reads_texts=reads_texts)):
         return False
     try:
         await forwarder.forward(scope, body, receive, send)

@@ -61,3 +61,17 @@ def test_small_requests_and_those_of_the_worker_itself_are_not_handed_on() -> No
     assert not asyncio.run(hand_on(there, b"{}"))
     assert not asyncio.run(hand_on({FORWARDER_KEY: None}, LARGE))
     assert not asyncio.run(hand_on({}, LARGE))
+
+
+@pytest.mark.parametrize(("path", "is_heavy"), [("/api/v1/decode", True), ("/api/v1/calls", False)])
+def test_a_reply_to_be_decoded_is_weighed_by_what_stands_in_it(path: str, is_heavy: bool) -> None:
+    scope = {FORWARDER_KEY: Refusing(NoWorker()), "path": path}
+    body = b'{"raw": "%b"}' % (b"[" * 100_000)
+
+    async def hand_on() -> bool:
+        try:
+            return await is_handed_on(scope, body, None, None)  # type: ignore[arg-type]
+        except Fault:
+            return True
+
+    assert asyncio.run(hand_on()) is is_heavy
