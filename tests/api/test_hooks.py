@@ -10,7 +10,7 @@ import pytest
 from helmdash.core.access.permissions import MemberRole
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import conversations
-from helmdash.records.models import ClientEvent, Conversation, Round
+from helmdash.records.models import ClientEvent, Conversation, Project, Round
 from tests.api.conftest import Door
 from tests.factories import make_capture, record, sign_in
 
@@ -62,6 +62,23 @@ def test_a_refusal_is_a_reason_to_look_until_the_next_call(
 
     record(project=project)
     assert owner.get("/conversations/talk").json()["attention"] == []
+
+
+@pytest.mark.parametrize("payload", ["off", "full", "redacted"])
+def test_what_a_failed_turn_quotes_is_kept_where_texts_are(
+    owner: Door, project: ProjectInfo, payload: str
+) -> None:
+    record(project=project)
+    Project.objects.update(payload=payload, redaction_patterns=["EMP-[0-9]+"])
+    details = "400 Invalid value: 'my diagnosis, EMP-4711'"
+    said = hook("StopFailure", error="invalid_request", error_details=details)
+
+    assert owner.post(PATH, said).json()["kept"] is True
+
+    kept = ClientEvent.objects.get().detail
+    assert kept.startswith("invalid_request: ")
+    assert ("diagnosis" in kept) is (payload != "off")
+    assert "EMP-4711" not in kept
 
 
 def test_a_status_line_is_told_the_light_and_tells_the_window(

@@ -26,6 +26,7 @@ from helmdash.records.models import (
     CallPayload,
     ClientEvent,
     Conversation,
+    Project,
 )
 from tests.core.telemetry.samples import LOGS, SPANS
 from tests.factories import make_capture, make_key, make_project
@@ -409,6 +410,62 @@ def test_who_exports_with_a_wrong_key_is_told_of_on_the_page_connect(key: str) -
 
     assert refused.refused_keys == [f"POST /v1/logs {agent}"]
     assert taken.refused_keys == []
+
+
+# As instrumentations and agents tell of a call that failed: in the provider's own words.
+_QUOTED = "Invalid value: 'my diagnosis is secret'"
+_ERRORS: dict[str, tuple[str, bytes]] = {
+    "a span": (
+        "/v1/traces",
+        spans_json(
+            [SpanOut(attributes={**CALL, "error.type": "invalid", "error.message": _QUOTED})]
+        ),
+    ),
+    "Claude Code": (
+        "/v1/logs",
+        logs_json(
+            [{"event.name": "api_error", "model": "m", "error": _QUOTED, "status_code": "400"}],
+            scope="com.anthropic.claude_code.events",
+        ),
+    ),
+    "Codex": (
+        "/v1/logs",
+        logs_json(
+            [
+                {
+                    "event.name": "codex.api_request",
+                    "model": "m",
+                    "error.message": _QUOTED,
+                    "http.response.status_code": 400,
+                }
+            ],
+            scope="codex_otel.log_only",
+        ),
+    ),
+    "Gemini": (
+        "/v1/logs",
+        logs_json(
+            [{"event.name": "gemini_cli.api_error", "model": "m", "error": _QUOTED}],
+            scope="gemini-cli",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("who", _ERRORS)
+@pytest.mark.parametrize("payload", ["off", "full"])
+def test_what_an_error_quotes_is_kept_where_texts_are(key: str, who: str, payload: str) -> None:
+    Project.objects.update(payload=payload)
+    path, body = _ERRORS[who]
+
+    answer = send(body, key=key, path=path)
+
+    assert answer.status == 200, answer.body
+    call = Call.objects.get()
+    assert call.status == "error"
+    said = f"{call.error_message} {call.error_code} {call.cause_detail} {call.finish_reason_raw}"
+    assert ("diagnosis" in said) is (payload == "full")
+    assert bool(call.error_message)
 
 
 def test_a_compaction_in_the_log_opens_a_round_and_one_that_failed_is_a_refusal(key: str) -> None:

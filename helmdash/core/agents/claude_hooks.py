@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from helmdash.core.agents.names import agent_name
 from helmdash.core.calls.usage import LARGEST_COUNT
+from helmdash.core.calls.withheld import kept_code, kept_words
 
 DETAIL_CHARS = 400
 _KEY_CHARS = 128
@@ -37,13 +38,20 @@ class ClientEventKind(StrEnum):
 class ClientEvent:
     """One such event. key: the same for the same event told twice; "": it cannot be told apart.
 
-    detail: the client's own words, short.
+    detail: the client's own words, short. words: those of a provider's error, which may quote the
+    prompt.
     """
 
     kind: ClientEventKind
     conversation: str
     key: str
     detail: str = ""
+    words: str = ""
+
+    def told(self, *, keeps_texts: bool) -> str:
+        """What is kept of both, in a project that keeps texts or one that keeps none."""
+        words = self.words if keeps_texts else _kept(self.words)
+        return ": ".join(filter(None, (self.detail, words)))[:DETAIL_CHARS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +72,17 @@ def read_hook(body: Mapping[str, object]) -> ClientEvent | None:
     """The event that a hook tells; None: of this hook nothing is kept. Raises HookProblem."""
     name = _text(body, "hook_event_name")
     conversation = _conversation(body)
+    words = ""
     if name == _COMPACTED:
         kind, detail = ClientEventKind.COMPACTION, _text(body, "trigger")
     elif name == _FAILED:
         error, details = _text(body, "error"), _text(body, "error_details")
         said = f"{details} {_text(body, 'last_assistant_message')}"
         is_own = bool(_TOO_LONG.search(said)) and not _OF_A_REQUEST.search(said)
-        kind = ClientEventKind.REFUSAL if is_own else ClientEventKind.FAILURE
-        detail = f"{error}: {details}" if error and details else error or details
+        if is_own:
+            kind, detail = ClientEventKind.REFUSAL, ": ".join(filter(None, (error, details)))
+        else:
+            kind, detail, words = ClientEventKind.FAILURE, error, details
     else:
         return None
     turn = _text(body, "prompt_id")
@@ -80,6 +91,7 @@ def read_hook(body: Mapping[str, object]) -> ClientEvent | None:
         conversation=conversation,
         key=f"{name} {turn}"[:_KEY_CHARS] if turn else "",
         detail=" ".join(detail.split())[:DETAIL_CHARS],
+        words=" ".join(words.split())[:DETAIL_CHARS],
     )
 
 
@@ -99,6 +111,11 @@ def read_status(body: Mapping[str, object]) -> ClientStatus:
         window=window if is_count and 0 < window <= LARGEST_COUNT else None,  # type: ignore[operator]
         model=_text(model, "id") if isinstance(model, Mapping) else "",
     )
+
+
+def _kept(words: str) -> str:
+    """A code such as `too_few_groups` is the client's own."""
+    return words if kept_code(words, ()) == words else kept_words(words) or ""
 
 
 def _conversation(body: Mapping[str, object]) -> str:

@@ -103,7 +103,8 @@ class Capture:
     http_status: int | None = None
     error_code: str | None = None
     error_message: str | None = None
-    # Whether the message is a sentence of HelmDash's, which quotes nobody; None: a report's.
+    # Whether the message is a sentence of HelmDash's, which quotes nobody; False: a provider's, as
+    # the gateway had it or telemetry tells it; None: that of a report, which somebody wrote.
     error_is_own: bool | None = None
     trim: CapturedTrim | None = None
     sent: SentSizes | None = None

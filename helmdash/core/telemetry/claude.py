@@ -101,6 +101,7 @@ def claude_call(event: str, record: LogRecord, *, time_ns: int) -> Capture | Non
         http_status=http_status,
         error_code=code,
         error_message=text_of(told.get("error"), 2000) if status == "error" else None,
+        error_is_own=False,
         latency_ms=duration,
         # The event is written when the call has ended.
         started_at=moment_of(time_ns - (duration or 0) * _MS),
@@ -139,7 +140,8 @@ def claude_event(event: str, record: LogRecord, *, time_ns: int) -> ClientEvent 
         kind=ClientEventKind.REFUSAL,
         conversation=conversation,
         key=f"StopFailure {turn}",
-        detail=f"its compaction failed: {why}" if why else "its compaction failed",
+        detail="its compaction failed",
+        words=why or "",
     )
 
 

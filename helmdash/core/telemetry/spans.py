@@ -145,6 +145,7 @@ def capture_of(
         http_status=http_status,
         error_code=code,
         error_message=_message(span) if status != "success" else None,
+        error_is_own=False,
         latency_ms=_latency(span),
         ttft_ms=_first_token(told),
         started_at=moment_of(span.start_ns),

@@ -9,6 +9,7 @@ from typing import Annotated, TypeAlias
 
 from helmdash.answers import Doc, answer
 from helmdash.core.agents.claude_hooks import (
+    DETAIL_CHARS,
     ClientEvent,
     ClientEventKind,
     ClientStatus,
@@ -20,10 +21,11 @@ from helmdash.core.agents.status_line import StatusLine, status_line
 from helmdash.core.conversations.attention import rank_of
 from helmdash.operations.care.problems import NoConversation
 from helmdash.operations.database.transactions import write
+from helmdash.operations.recording.masking import masker
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations.conversations import standing
 from helmdash.records import models
-from helmdash.records.models import Conversation
+from helmdash.records.models import Conversation, Payload
 
 # Of a conversation, and of those that come at once. The longest sessions compact some dozen times.
 MOST_EVENTS = 1_000
@@ -119,18 +121,25 @@ def _note(project: ProjectInfo, name: str, told: _Told) -> int | None:
                 conversation=row,
                 key=key,
                 kind=event.kind.value,
-                detail=event.detail,
+                detail=_detail(project, event),
                 at=at,
             )
             for key, event, at in new
         )
-        _mark(row, [(event, at) for _, event, at in new])
+        _mark(project, row, [(event, at) for _, event, at in new])
         return len(fresh) - len(new)
 
     return write(work)
 
 
-def _mark(row: Conversation, events: Sequence[tuple[ClientEvent, datetime]]) -> None:
+def _detail(project: ProjectInfo, event: ClientEvent) -> str:
+    said = event.told(keeps_texts=project.payload != Payload.OFF.value)
+    return masker(project).text(said)[:DETAIL_CHARS]
+
+
+def _mark(
+    project: ProjectInfo, row: Conversation, events: Sequence[tuple[ClientEvent, datetime]]
+) -> None:
     """What new events say of their conversation."""
     compacted = [at for event, at in events if event.kind is ClientEventKind.COMPACTION]
     refusals = [event for event, _ in events if event.kind is ClientEventKind.REFUSAL]
@@ -140,7 +149,7 @@ def _mark(row: Conversation, events: Sequence[tuple[ClientEvent, datetime]]) -> 
         row.client_compacted_at = max([*compacted, row.client_compacted_at or compacted[0]])
         changed += ["client_compacted_at"]
     if refusals:
-        row.client_refusal = refusals[-1].detail or refusals[-1].kind.value
+        row.client_refusal = _detail(project, refusals[-1]) or refusals[-1].kind.value
         row.attention = rank_of(row)
         # News: whoever put it off has not seen this.
         row.snoozed_until = row.snoozed_rank = None

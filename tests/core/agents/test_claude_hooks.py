@@ -17,6 +17,7 @@ from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import BudgetSpec, Tier
 from helmdash.core.budgets.health import assess
 from helmdash.core.budgets.levels import Level
+from helmdash.core.calls.withheld import NOT_KEPT
 
 SESSION = {"session_id": "5f3c", "transcript_path": "/x/5f3c.jsonl", "cwd": "/x"}
 FAILED = {**SESSION, "hook_event_name": "StopFailure", "prompt_id": "p1"}
@@ -52,7 +53,26 @@ def test_what_is_kept(body: dict[str, object], kind: str, detail: str) -> None:
     event = read_hook({**SESSION, **body})
 
     assert event is not None
-    assert (event.kind.value, event.detail, event.conversation) == (kind, detail, "5f3c")
+    told = event.told(keeps_texts=True)
+    assert (event.kind.value, told, event.conversation) == (kind, detail, "5f3c")
+
+
+@pytest.mark.parametrize(
+    ("details", "kept"),
+    [
+        ("400 Invalid value: 'my diagnosis is secret'", NOT_KEPT),
+        ("400 maximum context length is 8192 tokens, not my diagnosis", "is 8192 tokens"),
+        ("overloaded_error", "overloaded_error"),
+    ],
+)
+def test_where_no_texts_are_kept_an_error_s_words_are_not_either(details: str, kept: str) -> None:
+    event = read_hook({**FAILED, "error": "invalid_request", "error_details": details})
+
+    assert event is not None
+    told = event.told(keeps_texts=False)
+    assert told.startswith("invalid_request: ")
+    assert kept in told
+    assert "diagnosis" not in told
 
 
 def test_a_turn_tells_an_event_twice_and_a_sub_agent_is_its_own() -> None:
