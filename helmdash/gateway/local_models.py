@@ -17,6 +17,7 @@ from helmdash.core.conversations.fingerprints import CHAIN_VERSION
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway.exchange import KEEPS_NOTHING, Exchange
+from helmdash.operations.recording.masking import masker
 from helmdash.providers.ollama.shown import own_num_ctx
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listings import Listings
@@ -106,6 +107,9 @@ def _entry(exchange: Exchange, capture: Capture) -> LogEntry:
         text = exchange.budget.estimator.tokens_of_bytes(exchange.outgoing.text_bytes)
         estimate = text + exchange.outgoing.images * TOKENS_PER_IMAGE
     links = capture.links
+    project = exchange.key_context.caller.project
+    if project.payload == KEEPS_NOTHING:
+        capture = without_words(capture)
     reply = LoggedReply(
         done=capture.finish_reason is not None,
         done_reason=capture.finish_reason,
@@ -115,9 +119,7 @@ def _entry(exchange: Exchange, capture: Capture) -> LogEntry:
     )
     error = None
     if capture.status != "success":
-        if exchange.key_context.caller.project.payload == KEEPS_NOTHING:
-            capture = without_words(capture)
-        message = capture.error_message or ""
+        message = masker(project).text(capture.error_message or "")
         error = LoggedError(code=_error_code(capture), message=message)
     return LogEntry(
         at=exchange.started_at,

@@ -249,6 +249,26 @@ def test_each_call_leaves_a_line_in_the_request_log(house: House) -> None:
     assert house.logs.stat().st_mode & 0o777 == 0o700
 
 
+def change(house: House, **values: object) -> None:
+    """Change the settings of the project, and wait until they are in force."""
+    code = f"from helmdash.records.models import Project; Project.objects.update(**{values!r})"
+    assert house.served.manage("shell", "-c", code).returncode == 0
+    time.sleep(1)
+
+
+def test_what_a_project_masks_is_masked_in_the_request_log(house: House) -> None:
+    change(house, payload="redacted", redaction_patterns=["EMP-[0-9]+"])
+    try:
+        house.ollama.ways.broken["/api/chat"] = (400, b'{"error":"nobody called EMP-4711"}')
+        bad = house.post("/api/chat", {"messages": USER, "stream": False})
+    finally:
+        change(house, payload="off", redaction_patterns=None)
+
+    said = house.line(bad.headers["x-helmdash-call-id"])["error"]["message"]
+    assert "nobody called" in said
+    assert "EMP-4711" not in said
+
+
 def test_the_official_client_needs_to_change_nothing(house: House) -> None:
     with open_client("ollama", house.served.base_url, house.served.api_key) as client:
         mine: sdk.Client = client.sdk
