@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -15,6 +16,7 @@ from helmdash.api.openapi.document import document
 from helmdash.api.problems import Code
 from tests.api.conftest import PREFIX, Door
 from tests.support.browser import BrowserPage
+from tests.support.processes import run_python
 from tests.support.server import Served
 
 
@@ -40,6 +42,26 @@ def test_the_document_is_open_and_has_an_etag() -> None:
     assert response.json()["openapi"] == "3.1.0"
     again = Client().get(f"{PREFIX}/openapi.json", headers={"If-None-Match": response["ETag"]})
     assert again.status_code == 304
+
+
+def test_who_asks_for_it_first_together_with_others_gets_it() -> None:
+    """In a process of its own: elsewhere it is made by now."""
+    code = """
+import django
+django.setup()
+from concurrent.futures import ThreadPoolExecutor
+import sys
+from helmdash.api import api
+from helmdash.api.openapi.document import document
+sys.setswitchinterval(1e-5)
+with ThreadPoolExecutor(8) as pool:
+    found = [each.result() for each in [pool.submit(document) for _ in range(8)]]
+assert all(each is found[0] for each in found)
+"""
+    env = {**os.environ, "DJANGO_SETTINGS_MODULE": "helmdash.settings"}
+    done = run_python("-c", code, env=env, timeout=60)
+
+    assert done.returncode == 0, done.stderr[-2_000:]
 
 
 def test_every_reference_leads_somewhere() -> None:

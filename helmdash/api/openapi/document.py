@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -71,9 +72,19 @@ _REPLAYED: dict[str, Any] = {
 }
 
 
-@cache
 def document() -> dict[str, Any]:
     """The whole document. Compiled once: the routes do not change while the process runs."""
+    with _making:
+        return _made()
+
+
+# Shapes are found again by what they are, not by what they say: made by two at once, those of one
+# would be missing with the other.
+_making = threading.Lock()
+
+
+@cache
+def _made() -> dict[str, Any]:
     schemas = _schemas()
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
