@@ -37,6 +37,7 @@ from helmdash.doors.problems import problem_of_fault
 from helmdash.doors.proxies import address_of
 from helmdash.doors.sessions import Sessions
 from helmdash.doors.sign_in import SignInBrake
+from helmdash.doors.strangers import Strangers
 from helmdash.doors.wanted import Wanted, wanted_of
 
 API_PREFIX = "/api/v1/"
@@ -73,6 +74,10 @@ class Front:
     turn_away: TurnAway
     brake: SignInBrake = field(default_factory=SignInBrake)
     catalogs: NamedCatalogs = field(default_factory=NamedCatalogs)
+    strangers: Strangers = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "strangers", Strangers(self.sessions))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -96,7 +101,8 @@ class Front:
             # People who are signed in may read; and what is open to all needs no key.
             if sends_body and scope["method"] not in _READS:
                 raise NoKey
-            await self.app(scope, without_body(receive) if sends_body else receive, send)
+            reading = without_body(receive) if sends_body else receive
+            await self.strangers.run(self.app, scope, headers, reading, send)
             return
         key_context = scope[KEY_CONTEXT_KEY] = await admit(
             self.directory, headers, address=address_of(scope)
@@ -115,9 +121,9 @@ class Front:
             if scope["path"] == CATALOG_PAGE and await self.sessions.find_user(headers):
                 await self._worked_on(scope, receive, send, b"", None)
                 return
-            await self.app(scope, receive, send)
+            await self.strangers.run(self.app, scope, headers, receive, send)
         elif scope["method"] in _READS:
-            await self.app(scope, without_body(receive), send)
+            await self.strangers.run(self.app, scope, headers, without_body(receive), send)
         elif _is_sign_in(scope["path"]):
             # A good link works for who has to wait, too.
             if scope["path"] in (_SIGN_IN, _RESET):
@@ -132,7 +138,7 @@ class Front:
         elif response := self._turned_away(scope):
             await send_response(send, response)
         else:
-            await self.app(scope, without_body(receive), send)
+            await self.strangers.run(self.app, scope, headers, without_body(receive), send)
 
     def _turned_away(self, scope: Scope) -> HttpResponse | None:
         try:

@@ -1,0 +1,102 @@
+"""Requests of people nobody knows, a few at a time: each costs a thread of Django's.
+
+Python's threads share one core, and whoever waits for it takes its chance: five hundred of them
+left the gateway a fiftieth of what it does alone. Two at once are answered as quickly, one after
+the other, and a client with a good key hardly notices. A place is given back when the answer
+begins, so that nobody holds one by not reading.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from django.conf import settings
+
+from helmdash.doors.asgi import App, Message, Receive, Scope, Send, connection_of
+from helmdash.doors.patience import LIVENESS
+from helmdash.doors.sessions import Sessions
+
+# A second, so that one which waits for the database does not hold up all others.
+_AT_ONCE = 2
+# So many of people with a cookie of a session are let through unasked; with more under way, it is
+# looked up whether there is such a session.
+_UNASKED = 8
+# Where an identity provider is asked meanwhile, whose time is its own.
+_ASKS_ELSEWHERE = "/login/oidc/"
+_COOKIE = settings.SESSION_COOKIE_NAME.encode() + b"="
+
+
+class Strangers:
+    """Who waits for a place; one for each process, used on one event loop."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._places = asyncio.Semaphore(_AT_ONCE)
+        # Whoever asks whether the server lives does not wait for all others.
+        self._liveness = asyncio.Semaphore(_AT_ONCE)
+        self._with_cookie = 0
+
+    async def run(
+        self, app: App, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
+        """Have the application answer somebody without a key; people who are signed in at once.
+
+        Raises what the application raises, and SessionsUnavailable.
+        """
+        if scope["path"].startswith(_ASKS_ELSEWHERE):
+            await app(scope, receive, send)
+            return
+        if _COOKIE not in headers.get(b"cookie", b""):
+            await self._in_turn(app, scope, receive, send)
+            return
+        self._with_cookie += 1
+        try:
+            is_let_through = self._with_cookie <= _UNASKED
+            if is_let_through or await self._sessions.find_user(headers) is not None:
+                await app(scope, receive, send)
+                return
+        finally:
+            self._with_cookie -= 1
+        await self._in_turn(app, scope, receive, send)
+
+    async def _in_turn(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+        places = self._liveness if scope["path"] in LIVENESS else self._places
+        left = _Left(scope)
+        await places.acquire()
+        is_held = True
+
+        def let_go() -> None:
+            nonlocal is_held
+            if is_held:
+                is_held = False
+                places.release()
+
+        async def begin(message: Message) -> None:
+            let_go()
+            await send(message)
+
+        try:
+            if not left.is_gone():
+                await app(scope, receive, begin)
+        finally:
+            let_go()
+
+
+class _Left:
+    """Whether a client has left while its request waited."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._is_gone = False
+        self._connection = connection_of(scope)
+        if self._connection is not None:
+            self._connection.when_left(self._note)
+
+    def _note(self) -> None:
+        self._is_gone = True
+
+    def is_gone(self) -> bool:
+        """Its last answer: nothing is heard of the client any more."""
+        if self._connection is not None:
+            self._connection.when_left(None)
+        return self._is_gone
