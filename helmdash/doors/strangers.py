@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from django.conf import settings
 
 from helmdash.doors.asgi import App, Message, Receive, Scope, Send, connection_of
+from helmdash.doors.faults import SessionsUnavailable
 from helmdash.doors.patience import LIVENESS
 from helmdash.doors.sessions import Sessions
 
@@ -22,6 +23,8 @@ _AT_ONCE = 2
 # So many of people with a cookie of a session are let through unasked; with more under way, it is
 # looked up whether there is such a session.
 _UNASKED = 8
+# Where the database does not say so soon, whoever answers is told of that, too, and sooner.
+_PATIENCE_S = 0.5
 # Where an identity provider is asked meanwhile, whose time is its own.
 _ASKS_ELSEWHERE = "/login/oidc/"
 _COOKIE = settings.SESSION_COOKIE_NAME.encode() + b"="
@@ -42,7 +45,7 @@ class Strangers:
     ) -> None:
         """Have the application answer somebody without a key; people who are signed in at once.
 
-        Raises what the application raises, and SessionsUnavailable.
+        Raises what the application raises.
         """
         if scope["path"].startswith(_ASKS_ELSEWHERE):
             await app(scope, receive, send)
@@ -52,13 +55,19 @@ class Strangers:
             return
         self._with_cookie += 1
         try:
-            is_let_through = self._with_cookie <= _UNASKED
-            if is_let_through or await self._sessions.find_user(headers) is not None:
+            if self._with_cookie <= _UNASKED or await self._is_signed_in(headers):
                 await app(scope, receive, send)
                 return
         finally:
             self._with_cookie -= 1
         await self._in_turn(app, scope, receive, send)
+
+    async def _is_signed_in(self, headers: Mapping[bytes, bytes]) -> bool:
+        try:
+            found = await asyncio.wait_for(self._sessions.find_user(headers), _PATIENCE_S)
+        except (SessionsUnavailable, TimeoutError):
+            return False
+        return found is not None
 
     async def _in_turn(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
         places = self._liveness if scope["path"] in LIVENESS else self._places

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from helmdash.doors.asgi import CONNECTION_KEY
+from helmdash.doors.faults import SessionsUnavailable
 from helmdash.doors.sessions import Sessions
 from helmdash.doors.strangers import Strangers
 
@@ -114,6 +115,27 @@ def test_who_is_signed_in_waits_for_nobody() -> None:
 
 def test_of_those_with_a_cookie_alone_a_few_are_let_through_unasked() -> None:
     assert _under_way(50, headers=COOKIE, user=None) == 8 + 2
+
+
+@pytest.mark.parametrize("fault", [SessionsUnavailable, TimeoutError])
+def test_where_nobody_can_say_who_is_signed_in_they_wait_their_turn(fault: Any) -> None:
+    """The one whose turn it is hears soon that the database is away, and so do the others."""
+
+    class Away(Known):
+        async def find_user(self, headers: Any) -> str | None:
+            raise fault
+
+    async def run() -> int:
+        strangers, work = Strangers(Away(None)), Work()
+        asked = [asyncio.ensure_future(_ask(strangers, work, "/", COOKIE)) for _ in range(20)]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        found = work.most
+        work.goes_on.set()
+        await asyncio.gather(*asked)
+        return found
+
+    assert asyncio.run(run()) == 8 + 2
 
 
 def test_an_identity_provider_takes_nobody_s_place() -> None:
