@@ -22,11 +22,10 @@ from helmdash.records import partitions
 from helmdash.records.column_values import Converter, columns_of, converter_of, values_of
 from helmdash.records.direct import (
     Question,
-    among,
     ask,
-    ask_by_key,
     ask_prepared,
     can_ask_ahead,
+    each_of,
     is_postgres,
     is_told_together,
     sqlite_driver,
@@ -43,7 +42,7 @@ def allocate_ids(model: type[models.Model], count: int) -> Sequence[int]:
     """Reserve primary keys for rows about to be inserted, inside the writing transaction."""
     table = model._meta.db_table
     if is_postgres():
-        return [row[0] for row in ask_by_key(*ids_question(model, count))]
+        return [row[0] for row in ask_prepared(*ids_question(model, count))]
     # SQLite: the write lock is held, so nobody else can take these numbers. The inserts move
     # sqlite_sequence on, and a deleted row's number is not given again.
     found = ask("SELECT seq FROM sqlite_sequence WHERE name = %s", [table])
@@ -158,20 +157,21 @@ def find_existing(
     """
     if not values:
         return set()
-    return {row[0] for row in ask_by_key(*existing_question(model, column, values, where))}
+    return {row[0] for row in ask_prepared(*existing_question(model, column, values, where))}
 
 
 def existing_question(
     model: type[models.Model], column: str, values: Sequence[str], where: Mapping[str, Any]
 ) -> Question:
     """What `find_existing` asks; one value at least."""
-    condition, given = among(values)
-    statement, converters = _search(model, column, tuple(where), condition)
+    where_told, converters = _conditions(model, tuple(where))
     taken = [
         convert(value) if convert else value
         for convert, value in zip(converters, where.values(), strict=True)
     ]
-    return Question(statement, [*taken, given], len(values) == 1)
+    quote = connection.ops.quote_name
+    table, found = quote(model._meta.db_table), quote(column)
+    return each_of(found, table, where_told, taken, key=found, values=values)
 
 
 def upsert_rows(
@@ -258,7 +258,7 @@ def update_rows(
         if len(rows) == 1:
             tell_prepared(update.of_one, [row_as_json(model, update.taken, values[0])])
         else:
-            tell(update.statement, rows_as_json(model, update.taken, values))
+            tell_prepared(update.statement, rows_as_json(model, update.taken, values))
         return
     require_possible(model, update.taken, values)
     tell_many(update.statement, values)
@@ -270,7 +270,8 @@ class _Update:
 
     statement: str
     of_one: str
-    """PostgreSQL: for a single row. A plan for any number of rows may be one for many, a scan."""
+    """PostgreSQL: for a single row. Of how many rows there are a plan knows nothing else, and reads
+    all of a table of some hundred."""
     taken: tuple[str, ...]
     converters: tuple[Converter | None, ...]
 
@@ -323,10 +324,10 @@ def analyze() -> None:
 
 
 @cache
-def _search(
-    model: type[models.Model], column: str, where: tuple[str, ...], condition: str
+def _conditions(
+    model: type[models.Model], where: tuple[str, ...]
 ) -> tuple[str, tuple[Converter | None, ...]]:
-    """The statement of `find_existing`, with its condition, and what converts `where`."""
+    """The conditions of `find_existing`, and what converts the values of each."""
     by_name = {field.attname: field for field in model._meta.concrete_fields}
     quote = connection.ops.quote_name
     # IS TRUE keeps a planner from the index of the times, by which a statement meets all that was
@@ -337,10 +338,7 @@ def _search(
         else f"{quote(name)} = %s"
         for name in where
     ]
-    conditions.append(f"{quote(column)} {condition}")
-    found = f"SELECT {quote(column)} FROM {quote(model._meta.db_table)}"
-    converters = tuple(converter_of(by_name[name]) for name in where)
-    return f"{found} WHERE {' AND '.join(conditions)}", converters
+    return " AND ".join(conditions), tuple(converter_of(by_name[name]) for name in where)
 
 
 def _copy(statement: str, rows: Iterable[Sequence[Any]]) -> None:

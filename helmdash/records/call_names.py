@@ -17,7 +17,7 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.lookups import Exact
 
 from helmdash.records.bulk import insert_rows, upsert_rows
-from helmdash.records.direct import Question, among, ask_by_key, is_postgres
+from helmdash.records.direct import Question, ask_prepared, each_of, is_postgres
 from helmdash.records.many_ids import one_of
 from helmdash.records.models import Call, CallName, CallPayload, Conversation
 from helmdash.records.querysets import in_partitions, moment, starts_with
@@ -44,19 +44,16 @@ def find_places(project_id: int, names: Collection[str]) -> dict[str, Place]:
     query."""
     if not names:
         return {}
-    found = ask_by_key(*places_question(project_id, names), of=connection_for(CallName))
+    found = ask_prepared(*places_question(project_id, names), of=connection_for(CallName))
     return {name: Place(pk, moment(at)) for name, pk, at in found}
 
 
 def places_question(project_id: int, names: Collection[str]) -> Question:
     """What `find_places` asks."""
     # Every transaction that records asks it: without the ORM.
-    condition, wanted = among(list(names))
-    statement = (
-        f"SELECT name, call_id, started_at FROM {CallName._meta.db_table}"
-        f" WHERE project_id = %s AND name {condition}"
-    )
-    return Question(statement, [project_id, wanted], is_one=len(names) == 1)
+    table, columns = CallName._meta.db_table, "name, call_id, started_at"
+    of_project = "project_id = %s"
+    return each_of(columns, table, of_project, [project_id], key="name", values=[*names])
 
 
 def row_to_name(call: Call) -> dict[str, Any]:

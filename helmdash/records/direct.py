@@ -36,11 +36,10 @@ _unpooled: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
 
 class Question(NamedTuple):
-    """A query as `ask_by_key` takes it. is_one: it is prepared."""
+    """A query as `ask_prepared` takes it."""
 
     statement: str
     values: Sequence[Any]
-    is_one: bool = True
 
 
 @dataclass(slots=True)
@@ -103,46 +102,54 @@ def tell(statement: str, values: Sequence[Any], *, of: BaseDatabaseWrapper | Non
         database.connection.execute(_for_sqlite(statement), values)
 
 
-def ask_prepared(statement: str, values: Sequence[Any]) -> list[Any]:
+def ask_prepared(
+    statement: str, values: Sequence[Any], *, of: BaseDatabaseWrapper | None = None
+) -> list[Any]:
     """`ask`, by a statement that PostgreSQL need not plan each time: on a connection that stores,
     where it keeps the plan for a while (records.exchanges).
 
-    So it is to find one row by its key: a plan for any number of values (`= ANY`) may be one for
-    many, which reads all of a project's rows."""
-    return ask_by_key(statement, values, True)
-
-
-def among(values: Sequence[Any]) -> tuple[str, Any]:
-    """The end of a condition, that a column holds one of the values, and what it takes: the same
-    for any number of them but one, which a statement that is prepared can find."""
-    if len(values) == 1:
-        return "= %s", values[0]
-    if is_postgres():
-        return "= ANY(%s)", list(values)
-    return "IN (SELECT value FROM json_each(%s))", json.dumps(list(values))
-
-
-def ask_by_key(
-    statement: str,
-    values: Sequence[Any],
-    is_one: bool,
-    *,
-    of: BaseDatabaseWrapper | None = None,
-) -> list[Any]:
-    """`ask` for the rows of one key, which is prepared, or of several (`among`)."""
+    So it is to find its rows by their keys, whatever these are. `= ANY` does not say so: a plan for
+    any number of values may read all of a project's rows (`each_of`).
+    """
     database = of or connections[DEFAULT_DB_ALIAS]
     if answers := _here.answers:
-        asked = Question(statement, values, is_one)
+        asked = Question(statement, values)
         for place, (question, rows) in enumerate(answers):
             if question == asked:
                 del answers[place]
                 return rows
-    if not (is_one and _prepares(database)):
+    if not _prepares(database):
         return ask(statement, values, of=database)
     if _here.together is not None:
         _here.together.send()
     (answer,) = _exchange(database, [Statement(statement, values, is_prepared=True)])
     return answer.rows
+
+
+def each_of(
+    columns: str,
+    table: str,
+    where: str,
+    given: Sequence[Any],
+    *,
+    key: str,
+    values: Sequence[str],
+) -> Question:
+    """The rows of a table that a condition with its values leaves, and whose text column `key` is
+    one of some values: the same statement for any number of them but one.
+
+    PostgreSQL looks each up by itself (OFFSET keeps a planner from another way).
+    """
+    found = f"SELECT {columns} FROM {table} WHERE {where} AND {key}"
+    if len(values) == 1:
+        return Question(f"{found} = %s", [*given, values[0]])
+    if not is_postgres():
+        one_of = "IN (SELECT value FROM json_each(%s))"
+        return Question(f"{found} {one_of}", [*given, json.dumps(list(values))])
+    wanted = "(SELECT unnest(%s::text[]) AS wanted) w"
+    each = f"SELECT * FROM {table} WHERE {where} AND {key} = w.wanted OFFSET 0"
+    statement = f"SELECT {columns} FROM {wanted} CROSS JOIN LATERAL ({each}) found"
+    return Question(statement, [list(values), *given])
 
 
 def can_ask_ahead() -> bool:
@@ -153,12 +160,12 @@ def can_ask_ahead() -> bool:
 @contextmanager
 def asked_ahead(questions: Sequence[Question]) -> Iterator[None]:
     """Ask all of them in one round trip. Within the block the first who asks one of them by
-    `ask_by_key` has its answer at once.
+    `ask_prepared` has its answer at once.
 
     So nothing that the block does before may change an answer. Only where `can_ask_ahead`; raises
     what the database raises.
     """
-    statements = [Statement(each.statement, each.values, each.is_one) for each in questions]
+    statements = [Statement(each.statement, each.values, is_prepared=True) for each in questions]
     answers = _exchange(connections[DEFAULT_DB_ALIAS], statements)
     _here.answers = [(asked, told.rows) for asked, told in zip(questions, answers, strict=True)]
     try:

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from django.db import connection, models
 
-from helmdash.records.direct import Question, ask_by_key, is_postgres
+from helmdash.records.direct import Question, ask_prepared, is_postgres
 from helmdash.records.models import Project
 
 
@@ -43,8 +43,8 @@ def lock_rows(
     SQLite the transaction itself is the lock. Values that no row has are left out. One query.
     """
     asked = lock_question(model, names, project_id=project_id, column=column, values=values)
-    _, conversions = _search(model, names, column, asked.is_one)
-    return [_converted(row, conversions) for row in ask_by_key(*asked)]
+    _, conversions = _search(model, names, column, len(values) == 1)
+    return [_converted(row, conversions) for row in ask_prepared(*asked)]
 
 
 def lock_question(
@@ -60,7 +60,7 @@ def lock_question(
     statement, _ = _search(model, names, column, is_one)
     wanted = list(values)
     given: Any = wanted[0] if is_one else wanted if is_postgres() else json.dumps(wanted)
-    return Question(statement, [given, project_id], is_one)
+    return Question(statement, [given, project_id])
 
 
 def _converted(

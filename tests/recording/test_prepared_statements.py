@@ -42,7 +42,7 @@ def test_what_is_prepared_finds_few_rows_by_their_key(project: ProjectInfo) -> N
     hello = ({"role": "user", "content": "hello"},)
     many = [
         Capture(model="m", id=f"call-{number}", conversation=f"talk-{number}", messages=hello)
-        for number in range(500)
+        for number in range(3_000)
     ]
 
     def work() -> list[str]:

@@ -28,7 +28,7 @@ from helmdash.installation import FIXTURES
 from helmdash.queries.budgets import budget_origins
 from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.records import models as stored
-from helmdash.records.direct import Question, ask_by_key
+from helmdash.records.direct import Question, ask_prepared
 from helmdash.records.models import Budget, BudgetAlias
 
 # For rows that were changed past their history, by SQL or a restore. Reading the table takes 15 ms,
@@ -240,7 +240,7 @@ def _revision() -> tuple[object, ...]:
 
     Counted as well: of two edits whose transactions overlap, the older may be seen last.
     """
-    return tuple(ask_by_key(*revision_question())[0])
+    return tuple(ask_prepared(*revision_question())[0])
 
 
 @cache
