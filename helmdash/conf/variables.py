@@ -330,9 +330,12 @@ class Env(BaseSettings):
         except RuntimeError:
             raise ValueError("nobody knows this user's home directory; name a directory") from None
         try:
-            return value.resolve()
-        except RuntimeError:  # before Python 3.13
-            raise ValueError("its symbolic links lead in a circle") from None
+            found: Path | None = value.resolve()
+        except RuntimeError:
+            found = None
+        if found is None or found.is_symlink():  # Python 3.13 leaves such a link as it is
+            raise ValueError("its symbolic links lead in a circle")
+        return found
 
     @field_validator("host")
     @classmethod
