@@ -85,7 +85,7 @@ def insert_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) ->
     names = tuple(rows[0])
     _, converters = columns_of(model, names)
     values = values_of(rows, names, converters)
-    if is_postgres() and (len(rows) <= _FEW or is_sent_together()):
+    if is_few(len(rows)) or is_sent_together():
         tell_prepared(_insertion_of_json(model, names), rows_as_json(model, names, values))
         return
     statement = _insertion(model, names)

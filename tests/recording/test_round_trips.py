@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
 import pytest
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.lanes import Lane
@@ -226,3 +228,40 @@ def test_a_conversation_begun_by_many_at_once_is_one() -> None:
 
     assert sorted(answer.generation or 0 for answer in answers) == [*range(1, 9)]
     assert Conversation.objects.get().generation == 8
+
+
+def test_what_another_writer_stored_while_its_conversation_was_waited_for_is_met() -> None:
+    """The names of calls are read when the conversation is locked: a second telling joins the first
+    by a name that is not unique to it."""
+    project = make_ruled_project()
+    record(project, prompt(5, id="before"))
+    first = prompt(6, id="by gateway", also_known=("resp-1",), routes=(CallRoute.GATEWAY,))
+    second = prompt(6, id="by span", also_known=("resp-1",), routes=(CallRoute.OTLP_SPAN,))
+
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            list(Conversation.objects.select_for_update())
+            waiting = threads.submit(storing, lambda: record(project, second, also=booked)[0])
+            wait_for_a_lock()
+            record(project, first)
+        answer = waiting.result()
+
+    assert answer.duplicate
+    assert set(Call.objects.values_list("name", flat=True)) == {"before", "by gateway"}
+
+
+def wait_for_a_lock() -> None:
+    """Until a connection to this database waits for another one."""
+    asked = (
+        "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)"
+        " WHERE NOT granted AND pg_stat_activity.datname = current_database()"
+    )
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_stat_clear_snapshot()")
+            cursor.execute(asked)
+            if cursor.fetchone()[0]:
+                return
+        time.sleep(0.01)
+    raise AssertionError("nobody waits")

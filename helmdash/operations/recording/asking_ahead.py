@@ -45,14 +45,14 @@ def ahead(
 
 
 def _questions(project_id: int, judged: Sequence[Judged]) -> list[Question]:
-    questions = [
+    names = named(judged)
+    # First what may wait for another writer: what is asked behind it sees what that one has stored.
+    questions = [lock_question_by_name(project_id, names)] if names else []
+    questions += [
         budgets.revision_question(),
         places_question(project_id, [name for item in judged for name in names_of(item)]),
         ids_question(Call, len(judged)),
     ]
-    names = named(judged)
-    if names:
-        questions.append(lock_question_by_name(project_id, names))
     if names and len(judged) == 1:
         # Of use where the conversation is new; a number more or less is nothing.
         questions.append(ids_question(Conversation, 1))
