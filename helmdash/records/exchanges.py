@@ -44,6 +44,10 @@ class Statement(NamedTuple):
 
 
 BEGIN = Statement("BEGIN")
+# Left to itself PostgreSQL plans anew each time what is asked by an array, for it takes any for
+# longer than ours are: a tenth of its work for one call (1.29 -> 1.18 ms). All that is prepared is
+# worded so that one plan serves (records.direct). What is not has no parameters of the server's.
+_PLAN_ONCE = Statement("SET plan_cache_mode = force_generic_plan")
 _PLAN_ANEW = Statement("DISCARD PLANS")
 _FORGET = Statement("DEALLOCATE ALL")
 
@@ -91,7 +95,11 @@ def _sent_first(driver: psycopg.Connection[Any], kept: _Kept) -> Generator[State
     if len(kept.names) > _MOST_KEPT:
         kept.names.clear()
         yield _FORGET
-    if kept.names and time.monotonic() - kept.planned_at > PLANS_SECONDS:
+    is_old = time.monotonic() - kept.planned_at > PLANS_SECONDS
+    if is_old or not kept.names:
+        # Said again, since a transaction that is rolled back takes it back.
+        yield _PLAN_ONCE
+    if is_old:
         kept.planned_at = time.monotonic()
         yield _PLAN_ANEW
 

@@ -72,6 +72,20 @@ def plan_of(name: str) -> str:
     return "\n".join(line for (line,) in lines)
 
 
+def test_one_plan_serves_whatever_is_asked(project: ProjectInfo) -> None:
+    """PostgreSQL would plan anew for each array, taking any array for longer than ours are."""
+    messages = ({"role": "user", "content": "hello"}, {"role": "user", "content": "again"})
+
+    def work() -> list[tuple[str, int]]:
+        for number in range(8):
+            told = Capture(model="m", id=f"call-{number}", conversation="talk", messages=messages)
+            record(project, told)
+        planned = "SELECT statement, custom_plans FROM pg_prepared_statements"
+        return [(statement, times) for statement, times in direct.ask(planned, []) if times]
+
+    assert storing(work) == []
+
+
 def test_plans_are_made_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = "SELECT k FROM growing WHERE k = %s"
 
