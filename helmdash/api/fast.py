@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from io import BytesIO
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 from csp.middleware import CSPMiddleware
 from django.core.handlers.asgi import ASGIRequest
@@ -30,7 +30,9 @@ from helmdash.api.handlers import problem_of
 from helmdash.api.idempotency import HEADER
 from helmdash.api.problems import problem_response
 from helmdash.api.reporting import Report, read_many, read_single
-from helmdash.doors.asgi import App, Receive, Scope, Send
+from helmdash.api.responding import answer
+from helmdash.doors.asgi import App, Receive, Scope, Send, connection_of
+from helmdash.doors.bodies.jsontext import dump_json
 from helmdash.doors.front import BODY_KEY, KEY_CONTEXT_KEY
 from helmdash.operations.database.sqlite_file import give_back
 from helmdash.operations.recorder import RecorderFull, recorder
@@ -59,6 +61,14 @@ class _Ready:
     at: datetime
 
 
+class _Whole(NamedTuple):
+    """An answer; its length is not among the headers."""
+
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+
+
 class FastReports:
     """The ASGI application `app`, with `POST /calls` and `POST /calls/batch` taken out.
 
@@ -79,13 +89,13 @@ class FastReports:
             await self._app(scope, receive, send)
             return
         request = ASGIRequest(scope, BytesIO(scope[BODY_KEY]))
-        response = await self._answer(request)
-        if response is None:
+        whole = await self._answer(request)
+        if whole is None:
             await self._app(scope, receive, send)
             return
-        await _send(send, response)
+        await _send(scope, send, whole)
 
-    async def _answer(self, request: ASGIRequest) -> HttpResponse | None:
+    async def _answer(self, request: ASGIRequest) -> _Whole | None:
         """The answer; None when it is Django's to give."""
         is_small = _is_small(request.scope)
         if is_small:
@@ -108,12 +118,11 @@ class FastReports:
             return None
         try:
             recorded = await recorder().answered(answers)
-            response = ready.report.respond(recorded)
+            told = ready.report.respond(recorded)
+            return _Whole(told.status, _usual_headers(), dump_json(told.value))
         except Exception as error:
             response = problem_response(request, problem_of(error))
-        for name, value in _usual_headers():
-            response.headers.setdefault(name, value)
-        return response
+            return _Whole(response.status_code, _headers_of(response), response.content)
 
 
 def _is_small(scope: Mapping[str, Any]) -> bool:
@@ -158,25 +167,29 @@ def _is_report(scope: Scope) -> bool:
     )
 
 
-async def _send(send: Send, response: HttpResponse) -> None:
-    response.headers.setdefault("Content-Length", str(len(response.content)))
-    headers = [
-        (name.lower().encode("ascii"), value.encode("latin-1")) for name, value in response.items()
-    ]
-    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-    await send({"type": "http.response.body", "body": response.content})
+async def _send(scope: Scope, send: Send, whole: _Whole) -> None:
+    headers = [*whole.headers, (b"content-length", b"%d" % len(whole.body))]
+    connection = connection_of(scope)
+    if connection is not None and connection.answer_whole(whole.status, headers, whole.body):
+        return
+    await send({"type": "http.response.start", "status": whole.status, "headers": headers})
+    await send({"type": "http.response.body", "body": whole.body})
 
 
 @cache
-def _usual_headers() -> tuple[tuple[str, str], ...]:
-    """What the middleware adds to every answer of the API; it is the same each time."""
+def _usual_headers() -> tuple[tuple[bytes, bytes], ...]:
+    """Those of every good answer but its length: they are the same each time."""
+    return _headers_of(answer(None))
 
-    def nothing(request: HttpRequest) -> HttpResponse:
-        return HttpResponse(content_type="application/json")
 
-    request = HttpRequest()
-    response = nothing(request)
-    before = set(response.headers)
+def _headers_of(response: HttpResponse) -> tuple[tuple[bytes, bytes], ...]:
+    """With what the middleware adds to every answer of the API."""
+
+    def respond(request: HttpRequest) -> HttpResponse:
+        return response
+
     for middleware in (SecurityMiddleware, CSPMiddleware, XFrameOptionsMiddleware):
-        response = cast("HttpResponse", middleware(nothing).process_response(request, response))
-    return tuple((name, value) for name, value in response.items() if name not in before)
+        middleware(respond).process_response(HttpRequest(), response)
+    return tuple(
+        (name.lower().encode("ascii"), value.encode("latin-1")) for name, value in response.items()
+    )

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 
 from helmdash.api.captures import read_batch
 from helmdash.api.parsing import read_body
-from helmdash.api.responding import answer
+from helmdash.api.responding import Answered
 from helmdash.api.schemas import reports
 from helmdash.api.schemas.calls import BatchAnswer, BatchResult
 from helmdash.core.calls.capture import Capture
@@ -29,7 +29,7 @@ class Report:
 
     captures: Sequence[Capture]
     size: int
-    respond: Callable[[Sequence[Recorded]], HttpResponse]
+    respond: Callable[[Sequence[Recorded]], Answered]
 
 
 def read_single(request: HttpRequest, *, caller: str, at: datetime) -> Report:
@@ -47,7 +47,7 @@ def read_many(request: HttpRequest, *, caller: str, at: datetime) -> Report:
     `read_single`. Raises Problem."""
     good, rejected = read_batch(request, caller=caller, at=at)
 
-    def respond(recorded: Sequence[Recorded]) -> HttpResponse:
+    def respond(recorded: Sequence[Recorded]) -> Answered:
         duplicates = sum(item.duplicate for item in recorded)
         body = BatchAnswer(
             stored=len(recorded) - duplicates,
@@ -58,12 +58,12 @@ def read_many(request: HttpRequest, *, caller: str, at: datetime) -> Report:
                 for (index, _), item in zip(good, recorded, strict=True)
             ),
         )
-        return answer(body)
+        return Answered(body)
 
     captures = [capture for _, capture in good]
     return Report(captures=captures, size=len(request.body), respond=respond)
 
 
-def _answer_single(recorded: Sequence[Recorded]) -> HttpResponse:
+def _answer_single(recorded: Sequence[Recorded]) -> Answered:
     (only,) = recorded
-    return answer(only, status=200 if only.duplicate else 201)
+    return Answered(only, status=200 if only.duplicate else 201)

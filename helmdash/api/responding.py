@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.utils.cache import patch_vary_headers
@@ -11,6 +12,13 @@ from django.utils.http import parse_etags
 from helmdash.doors.bodies.jsontext import dump_json
 
 CONTENT_TYPE = "application/json"
+
+
+class Answered(NamedTuple):
+    """What a write led to, and the status by which it is told."""
+
+    value: object
+    status: int = 200
 
 
 def answer(value: object, *, status: int = 200) -> HttpResponse:

@@ -192,7 +192,8 @@ def _store(request: HttpRequest, read: Callable[..., Report]) -> HttpResponse:
         now=now,
         size=report.size,
     )
-    return report.respond(recorded)
+    told = report.respond(recorded)
+    return answer(told.value, status=told.status)
 
 
 def _filters(query: Mapping[str, Any]) -> CallFilters:
