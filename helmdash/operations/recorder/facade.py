@@ -36,6 +36,7 @@ from helmdash.operations.recorder.rejected_calls import RejectedCalls
 from helmdash.operations.recorder.spool import disk_problem
 from helmdash.operations.recorder.terms import Limits, RecorderFull, RecorderState
 from helmdash.operations.recorder.units import Answers, Unit, reported, stored
+from helmdash.operations.recorder.waiting import is_done
 from helmdash.operations.recorder.writer import Writer
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.calls import record_calls
@@ -243,15 +244,13 @@ class Recorder:
         """What `record` gave, waited for on an event loop as `record_and_wait` does. Raises the
         same."""
         timeout, grace = self._timeouts
-        coming = asyncio.wrap_future(answers)
-        done, _ = await asyncio.wait({coming}, timeout=timeout)
-        if not done:
+        if not await is_done(answers, within=timeout):
             if answers.cancel():
                 raise RecorderFull(_FULL)
-            done, _ = await asyncio.wait({coming}, timeout=grace)
-        if not done:
-            raise RecorderFull(_SLOW)
-        return coming.result()
+            # It is being stored at this moment; how that ends is known soon.
+            if not await is_done(answers, within=grace):
+                raise RecorderFull(_SLOW)
+        return answers.result()
 
     @property
     def _timeouts(self) -> tuple[float, float]:

@@ -55,6 +55,7 @@ class Writer:
         self._limits = limits
         self._clock = clock
         self._own_ledger = own_ledger
+        self._process = own_ledger()  # for its name and start, which stay
         self._link = link
         self._loop_reports: LoopReports | None = None
         if link is not None:
@@ -154,11 +155,10 @@ class Writer:
             self.attempt(waiting)
 
     def _group_of(self, units: Sequence[Unit]) -> Group:
-        own = self._own_ledger()
         counts, spool_bytes = self._intake.copied()
         return Group(
-            process=own.name,
-            started_at=own.started_at,
+            process=self._process.name,
+            started_at=self._process.started_at,
             spool_bytes=spool_bytes,
             counts=counts,
             units=list(units),
