@@ -297,10 +297,14 @@ def _prepares(database: BaseDatabaseWrapper) -> bool:
     """
     if database.vendor != "postgresql" or database.queries_logged:
         return False
-    if any(each is not _here.together for each in database.execute_wrappers):
+    wrappers = database.execute_wrappers
+    if wrappers and any(each is not _here.together for each in wrappers):
         return False
-    database.ensure_connection()
-    database.validate_no_broken_transaction()
+    # Asked here, as in `_is_direct`: one call asks a dozen times.
+    if database.connection is None:
+        database.ensure_connection()
+    if database.needs_rollback:
+        database.validate_no_broken_transaction()
     driver = database.connection
     if driver.prepare_threshold is None:
         return False

@@ -52,13 +52,22 @@ _PLAN_ANEW = Statement("DISCARD PLANS")
 _FORGET = Statement("DEALLOCATE ALL")
 
 
-class Answer(NamedTuple):
-    """To one statement. tag: the words by which the server says that it is done. changed: so many
-    rows, or found."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """To one statement."""
 
     rows: list[Any]
-    tag: str
-    changed: int
+    _told: PGresult
+
+    @property
+    def tag(self) -> str:
+        """The words by which the server says that it is done."""
+        return (self._told.command_status or b"").decode()
+
+    @property
+    def changed(self) -> int:
+        """So many rows; or found."""
+        return self._told.command_tuples or 0
 
 
 @dataclass(slots=True)
@@ -178,7 +187,7 @@ class _Exchange:
         if result.status == ExecStatus.TUPLES_OK:
             self._adapt.set_pgresult(result)
             rows = self._adapt.load_rows(0, result.ntuples, tuple)
-        return Answer(rows, (result.command_status or b"").decode(), result.command_tuples or 0)
+        return Answer(rows, result)
 
 
 def _received(pgconn: PGconn) -> PQGen[list[PGresult]]:
