@@ -42,7 +42,8 @@ class Question(NamedTuple):
     values: Sequence[Any]
 
 
-@dataclass(slots=True)
+# Without slots, which all threads would share.
+@dataclass
 class _Here(threading.local):
     """What this thread has under way. answers: to what was asked ahead. together: what is to be
     sent with the rest."""

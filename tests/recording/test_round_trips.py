@@ -22,8 +22,16 @@ from helmdash.operations.recorder import group_commit
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.ledger import LedgerCounts, ProcessLedger
+from helmdash.records import direct
 from helmdash.records.direct import is_postgres
-from helmdash.records.models import Budget, Call, CallPayload, Conversation, RecorderLedger
+from helmdash.records.models import (
+    Budget,
+    Call,
+    CallPayload,
+    Conversation,
+    Project,
+    RecorderLedger,
+)
 from tests.factories import NOW
 from tests.recording.chats import nameless
 from tests.recording.support import at_once, make_ruled_project, prompt, record, storing
@@ -228,6 +236,29 @@ def test_a_conversation_begun_by_many_at_once_is_one() -> None:
 
     assert sorted(answer.generation or 0 for answer in answers) == [*range(1, 9)]
     assert Conversation.objects.get().generation == 8
+
+
+def test_threads_that_store_tell_each_their_own() -> None:
+    """A writer process has a thread for each server process of its host."""
+    project = make_ruled_project()
+    renaming, asked = "UPDATE records_project SET name = %s WHERE id = %s", "SELECT %s::int"
+
+    def by_another() -> tuple[bool, list[tuple[int]]]:
+        record(project, prompt(5, id="another's"), also=booked)
+        return direct.is_told_together(), direct.ask_prepared(asked, [2])
+
+    def work() -> tuple[bool, list[tuple[int]]]:
+        told = direct.Question(asked, [1])
+        with transaction.atomic(), direct.asked_ahead([told]), direct.told_together():
+            direct.tell_prepared(renaming, ["mine", project.id])
+            found = storing(by_another)
+            assert direct.is_told_together()
+            assert direct.ask_prepared(*told) == [(1,)]
+        return found
+
+    assert storing(work) == (False, [(2,)])
+    assert Call.objects.get().name == "another's"
+    assert Project.objects.get(pk=project.id).name == "mine"
 
 
 def test_what_another_writer_stored_while_its_conversation_was_waited_for_is_met() -> None:
