@@ -164,13 +164,11 @@ def existing_question(
     model: type[models.Model], column: str, values: Sequence[str], where: Mapping[str, Any]
 ) -> Question:
     """What `find_existing` asks; one value at least."""
-    where_told, converters = _conditions(model, tuple(where))
+    table, found, where_told, converters = _conditions(model, column, tuple(where))
     taken = [
         convert(value) if convert else value
         for convert, value in zip(converters, where.values(), strict=True)
     ]
-    quote = connection.ops.quote_name
-    table, found = quote(model._meta.db_table), quote(column)
     return each_of(found, table, where_told, taken, key=found, values=values)
 
 
@@ -325,9 +323,9 @@ def analyze() -> None:
 
 @cache
 def _conditions(
-    model: type[models.Model], where: tuple[str, ...]
-) -> tuple[str, tuple[Converter | None, ...]]:
-    """The conditions of `find_existing`, and what converts the values of each."""
+    model: type[models.Model], column: str, where: tuple[str, ...]
+) -> tuple[str, str, str, tuple[Converter | None, ...]]:
+    """Table, column and conditions of `find_existing`, and what converts the values of each."""
     by_name = {field.attname: field for field in model._meta.concrete_fields}
     quote = connection.ops.quote_name
     # IS TRUE keeps a planner from the index of the times, by which a statement meets all that was
@@ -338,7 +336,9 @@ def _conditions(
         else f"{quote(name)} = %s"
         for name in where
     ]
-    return " AND ".join(conditions), tuple(converter_of(by_name[name]) for name in where)
+    converters = tuple(converter_of(by_name[name]) for name in where)
+    told = " AND ".join(conditions)
+    return quote(model._meta.db_table), quote(column), told, converters
 
 
 def _copy(statement: str, rows: Iterable[Sequence[Any]]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import orjson
 from django.db import connection, models
@@ -60,25 +60,42 @@ def _sqlite_time(value: datetime) -> str:
 
 
 def values_of(
-    rows: Sequence[Mapping[str, Any]], names: Sequence[str], converters: Sequence[Converter | None]
+    rows: Sequence[Mapping[str, Any]],
+    names: tuple[str, ...],
+    converters: tuple[Converter | None, ...],
 ) -> list[list[Any]]:
     """The rows as the driver wants them; only columns that need it are converted.
 
     There are two names at least. A call has dozens of words, most of them empty: all words of all
     rows are looked through at once, and one by one only where there is one that cannot be stored.
     """
-    taken_of = itemgetter(*names)
-    given = [list(taken_of(row)) for row in rows]
-    plan = [(place, convert) for place, convert in enumerate(converters) if convert is not None]
-    texts = [place for place, convert in plan if convert is _to_text]
-    if texts and _are_storable(given, texts):
-        plan = [(place, convert) for place, convert in plan if convert is not _to_text]
-    for place, convert in plan:
+    plan = _plan_of(names, converters)
+    given = [list(plan.take(row)) for row in rows]
+    is_plain = not plan.texts or _are_storable(given, plan.texts)
+    for place, convert in plan.others if is_plain else plan.all:
         for values in given:
             value = values[place]
             if value is not None and (value != "" or convert is _to_json):
                 values[place] = convert(value)
     return given
+
+
+class _Plan(NamedTuple):
+    """How rows of one shape are converted. take: their values in order. texts: the places of words.
+    others: what else is converted, by its places; all: with the words."""
+
+    take: Callable[[Mapping[str, Any]], tuple[Any, ...]]
+    texts: tuple[int, ...]
+    others: tuple[tuple[int, Converter], ...]
+    all: tuple[tuple[int, Converter], ...]
+
+
+@cache
+def _plan_of(names: tuple[str, ...], converters: tuple[Converter | None, ...]) -> _Plan:
+    everything = tuple((at, convert) for at, convert in enumerate(converters) if convert)
+    others = tuple(each for each in everything if each[1] is not _to_text)
+    texts = tuple(at for at, convert in everything if convert is _to_text)
+    return _Plan(itemgetter(*names), texts, others, everything)
 
 
 def _are_storable(rows: Sequence[Sequence[Any]], places: Sequence[int]) -> bool:

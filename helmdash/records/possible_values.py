@@ -10,9 +10,11 @@ database evaluates them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from itertools import chain
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from django.db import IntegrityError, models
 
@@ -27,29 +29,35 @@ def require_possible(
     model: type[models.Model], names: tuple[str, ...], rows: Sequence[Sequence[Any]]
 ) -> None:
     """Raises IntegrityError, as the database does, where a row holds what its table refuses."""
-    counts, words = _conditions(model, names)
-    if not counts and not words:
-        return
-    columns = list(zip(*rows, strict=True))
-    for place in counts:
-        # No zeros and no nulls are looked at.
-        if min(filter(None, columns[place]), default=0) < 0:
+    asked = _conditions(model, names)
+    if asked.counts_of is not None:
+        # All counts of all rows at once; no zeros and no nulls are looked at.
+        told = chain.from_iterable(map(asked.counts_of, rows))
+        if min(filter(None, told), default=0) < 0:
+            place = next(at for at in asked.counts for row in rows if (row[at] or 0) < 0)
             raise IntegrityError(f"{model.__name__}.{names[place]} is below zero")
-    for place, known in words:
-        if not known.issuperset(columns[place]):
+    for place, known in asked.words:
+        if not known.issuperset([row[place] for row in rows]):
             raise IntegrityError(f"{model.__name__}.{names[place]} is none of its words")
 
 
+class _Conditions(NamedTuple):
+    """counts: their places. counts_of: takes them from a row; None: there are none. words: places
+    with all that each may be."""
+
+    counts: tuple[int, ...]
+    counts_of: Callable[[Sequence[Any]], tuple[Any, ...]] | None
+    words: tuple[tuple[int, frozenset[str | None]], ...]
+
+
 @cache
-def _conditions(
-    model: type[models.Model], names: tuple[str, ...]
-) -> tuple[tuple[int, ...], tuple[tuple[int, frozenset[str | None]], ...]]:
-    """The places of counts, and those of words with all that each may be."""
+def _conditions(model: type[models.Model], names: tuple[str, ...]) -> _Conditions:
     kinds = {field.attname: field for field in model._meta.concrete_fields}
     sets = closed_sets(model)
     counts = tuple(at for at, name in enumerate(names) if isinstance(kinds[name], _COUNTS))
     words = tuple((at, sets[name]) for at, name in enumerate(names) if name in sets)
-    return counts, words
+    # Of a single place it would not give a tuple.
+    return _Conditions(counts, itemgetter(*counts, counts[0]) if counts else None, words)
 
 
 def closed_sets(model: type[models.Model]) -> dict[str, frozenset[str | None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from helmdash.operations.database.sqlite_file import database_file, existing
-from helmdash.records.direct import PREPARED_WHERE_SAID
+from helmdash.records.direct import PREPARED_WHERE_SAID, store_by
 
 # Every count and every word of a closed set is a condition of its table, and every JSON column is
 # parsed to see whether it is JSON: a quarter of what SQLite takes to store a call. Whoever writes
@@ -33,4 +33,4 @@ def use_own_connection() -> None:
     if path is not None:
         settings["NAME"] = existing(path)
     own.settings_dict = {**settings, "OPTIONS": options}
-    connections[DEFAULT_DB_ALIAS] = own
+    store_by(own)
