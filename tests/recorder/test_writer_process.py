@@ -33,8 +33,7 @@ from helmdash.queries import ledger
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call, CallPayload, Project, RecorderLedger
 from tests.factories import NOW
-from tests.recorder.support import call, counts, expected, names, submit
-from tests.support.processes import Process
+from tests.recorder.support import call, counts, expected, names, submit, writer_of
 from tests.support.server import Served, serve
 
 Make = Callable[..., Recorder]
@@ -314,15 +313,6 @@ def test_what_a_models_calls_have_shown_comes_to_the_gateways_process() -> None:
 # -- a real one ------------------------------------------------------------------------------------
 
 
-def children(process: Process) -> list[int]:
-    """Processes that a server has started, whichever thread did."""
-    found: list[int] = []
-    for task in Path(f"/proc/{process.pid}/task").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # the thread has just ended
-            found += [int(pid) for pid in (task / "children").read_text().split()]
-    return found
-
-
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     """A server with a writer process from its first call on."""
@@ -355,14 +345,7 @@ def test_killed_stopped_for_good_and_killed_with_its_server_it_loses_nothing(
                 number += 1
 
     def writer() -> int:
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            for pid in children(served.process):
-                with contextlib.suppress(FileNotFoundError):
-                    if b"cli.writer" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                        return pid
-            time.sleep(0.05)
-        raise AssertionError(served.log)
+        return writer_of(served)
 
     with ThreadPoolExecutor(4) as threads, contextlib.ExitStack() as at_the_end:
         at_the_end.callback(is_over.set)

@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 # What it is storing when it is asked to end.
@@ -23,6 +24,9 @@ _DRAIN_SECONDS = 8.0
 _GARBAGE_AFTER = 50_000
 # A sign of life goes to the keeper so often: several in the time that it waits for one.
 _BEAT_SECONDS = 1.0
+# What keeps a start for longer will not end: packages are read in single seconds, on a very busy
+# machine in some ten.
+_START_SECONDS = 60.0
 # A thread that has had no answer from the database for so long is stuck, and with it a server: a
 # lock is given up after ten seconds, a PostgreSQL that vanished without a word after twenty.
 _STUCK_SECONDS = 30.0
@@ -33,13 +37,18 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         # Sent to all processes of a service at once: the server ends this one in order.
         signal.signal(number, signal.SIG_IGN)
-    os.environ["DJANGO_SETTINGS_MODULE"] = "helmdash.settings_writer"
-    import django
-
     from helmdash.cli.writer.time_slice import take_longest_time_slice
 
     # Before any thread starts: each has the slice of the one that starts it.
     take_longest_time_slice()
+    # So that one that is stopped before it answers is told from one that has much to read.
+    is_started = threading.Event()
+    threading.Thread(
+        target=beat_until_started, args=(is_started, sys.stdout.fileno()), name="start", daemon=True
+    ).start()
+    os.environ["DJANGO_SETTINGS_MODULE"] = "helmdash.settings_writer"
+    import django
+
     django.setup()
     from django.utils import timezone
 
@@ -58,6 +67,7 @@ def main() -> None:
     threading.Thread(target=server.serve, name="accept", daemon=True).start()
     rollups = folding.writers_thread()
     rollups.start()
+    is_started.set()
     beat_until_asked_to_end(
         sys.stdin.fileno(),
         sys.stdout.fileno(),
@@ -65,6 +75,23 @@ def main() -> None:
     )
     rollups.stop(0.0)  # between two steps; its lease is given back while the last calls are stored
     server.stop(_DRAIN_SECONDS)
+
+
+def beat_until_started(
+    is_started: threading.Event,
+    told: int,
+    *,
+    seconds: float = _BEAT_SECONDS,
+    most: float = _START_SECONDS,
+) -> None:
+    """Show signs of life on a pipe until `is_started`, for so many seconds at most."""
+    end = time.monotonic() + most
+    # A keeper that is gone is seen by the main thread.
+    with contextlib.suppress(OSError):
+        while time.monotonic() < end:
+            os.write(told, b".")
+            if is_started.wait(seconds):
+                return
 
 
 def beat_until_asked_to_end(

@@ -26,10 +26,10 @@ _END_SECONDS = 10.0
 # One that ends by itself is started again, soon the first time, then later and later; a thread of
 # each server process stores meanwhile.
 _AGAIN_SECONDS = (0.2, 2.0, 20.0)
-# From its start to its first sign of life, on a very busy machine; and from one to the next,
-# which come each second. It is ended by force after that: its transaction is rolled back, so the
-# servers' threads can store what it was handed.
-_START_SECONDS = 60.0
+# From its start to its first sign of life, which needs Python's own start only (0.05 s of a core);
+# and from one to the next, which come each second. It is ended by force after that: its transaction
+# is rolled back, so the servers' threads can store what it was handed.
+_START_SECONDS = 20.0
 _SILENT_SECONDS = 10.0
 # Who has worked for so long has not ended for what ended it at its start.
 _WELL_SECONDS = 60.0
@@ -101,8 +101,14 @@ class WriterKeeper:
                 break
             if time.monotonic() - began >= _WELL_SECONDS:
                 falls = 0
-            log.error("the writer process has ended by itself (%s)", code)
-            self._end.wait(_AGAIN_SECONDS[min(falls, len(_AGAIN_SECONDS) - 1)])
+            pause = _AGAIN_SECONDS[min(falls, len(_AGAIN_SECONDS) - 1)]
+            log.error(
+                "the writer process has ended by itself (%s); server processes store, and start "
+                "another one after %s s",
+                code,
+                pause,
+            )
+            self._end.wait(pause)
             falls += 1
         os.close(self._wake)
 
