@@ -2,16 +2,51 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.recorder.support import writer_of
+from helmdash.operations.recorder import Recorder
+from helmdash.operations.recorder.link import WriterLink
+from helmdash.operations.recorder.serving import WriterServer
+from helmdash.queries.access import ProjectInfo
+from tests.recorder.support import counts, submit, writer_of
 from tests.support.server import Served
+
+
+def test_one_that_ends_while_nobody_asks_is_missed_and_the_next_one_is_found(
+    linked: Recorder, project: ProjectInfo, link: WriterLink, writer_server: WriterServer
+) -> None:
+    submit(linked, project, 1)
+    assert linked.settle()
+    before = link._socket
+    for each in [*writer_server._threads.values()]:
+        with contextlib.suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+
+    # It is seen once a second; and whoever listens greets at once.
+    _wait_for(lambda: linked.has_writer_process and link._socket is not before)
+    submit(linked, project, 2)
+    assert linked.settle()
+    assert (counts(linked).stored, counts(linked).duplicate) == (2, 0)
+
+
+def test_nobody_asks_for_one_before_it_is_wanted(
+    project: ProjectInfo, make_recorder: Callable[..., Recorder], listening: Path
+) -> None:
+    other = make_recorder()
+    link = WriterLink(str(listening), after_calls=0)
+    other.start(link)
+    time.sleep(1.2)  # a round of its thread
+
+    assert link._socket is None
 
 
 @pytest.mark.slow

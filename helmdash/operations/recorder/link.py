@@ -43,6 +43,7 @@ class WriterLink:
         self._socket: socket.socket | None = None
         self._stream: BufferedReader | None = None
         self._tried_at = 0.0
+        self._was_tried = False
         self.is_up = False
         """The writer process stores."""
 
@@ -59,6 +60,15 @@ class WriterLink:
             logger.debug("the writer process does not answer: %s", error)
             self.close()
         return self.is_up
+
+    def look(self) -> None:
+        """With nothing under way: let go of a writer process that has ended, and see whether the
+        next one answers, where one was asked for before."""
+        if self.is_up and self._has_ended():
+            logger.warning("the writer process has ended while it had nothing to store")
+            self.close()
+        if self._was_tried:
+            self.is_ready()
 
     def note(self, calls: int) -> None:
         """So many calls were stored here."""
@@ -113,12 +123,21 @@ class WriterLink:
                     each.close()
         self._stream = self._socket = None
 
+    def _has_ended(self) -> bool:
+        assert self._socket is not None
+        try:
+            return not self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
     def _is_greeted(self) -> bool:
         """Whether it has said what it is: it does when it is ready. Raises OSError."""
         if self._socket is None:
             if time.monotonic() - self._tried_at < _AGAIN_SECONDS:
                 return False
-            self._tried_at = time.monotonic()
+            self._tried_at, self._was_tried = time.monotonic(), True
             self._connect()
         assert self._socket is not None
         try:

@@ -213,6 +213,8 @@ class Writer:
             return True
         if self._deadline is not None:
             return False
+        if self._link is not None:
+            self._link.look()
         self._look_for_database()
         self._intake.tidy(is_idle=True)
         self._note()
