@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +17,7 @@ from django.db import OperationalError
 
 from helmdash.core.calls.capture import Capture
 from helmdash.operations.recorder import Recorder, RecorderFull, group_commit, wire
+from helmdash.operations.recorder.intake import Intake
 from helmdash.operations.recorder.link import WriterLink
 from helmdash.operations.recorder.writer import Writer
 from helmdash.operations.recording.call_batch import Recorded
@@ -246,4 +249,79 @@ def test_a_writer_process_that_is_silent_turns_reports_away(
     end = time.monotonic() + 5
     while len(names()) <= FIRST and time.monotonic() < end:
         time.sleep(0.01)
+    assert names() == expected(*range(FIRST), 50)
+
+
+@contextlib.contextmanager
+def stopped(link: WriterLink, *, room: int | None = None) -> Iterator[Callable[[], None]]:
+    """The writer process reads nothing more, as one that is stopped; gives what ends it by force.
+    room: bytes that the connection holds; None: what is usual."""
+    ours, theirs = socket.socketpair()
+    if room is not None:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room)
+    link.close()
+    link._socket, link._stream, link.is_up = ours, ours.makefile("rb"), True
+    with theirs:
+        yield theirs.close
+
+
+async def longest_pause(since: float, until: asyncio.Future[Any]) -> float:
+    """For how many seconds at most the event loop served nobody else until this was done."""
+    found, last = time.monotonic() - since, time.monotonic()
+    while not until.done():
+        await asyncio.sleep(0.01)
+        found, last = max(found, time.monotonic() - last), time.monotonic()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("captures", "room"),
+    [
+        pytest.param([call(number) for number in range(50, 1050)], None, id="many calls"),
+        pytest.param([call(50, content="x" * 12_000)], 4096, id="less room than usual"),
+    ],
+)
+def test_a_stopped_writer_process_does_not_stop_the_event_loop(
+    linked: Recorder,
+    project: ProjectInfo,
+    link: WriterLink,
+    captures: list[Capture],
+    room: int | None,
+) -> None:
+    async def more(_: Report) -> tuple[float, tuple[Recorded, ...]]:
+        with stopped(link, room=room) as end:
+            # Its keeper would, after ten seconds.
+            keeper = threading.Timer(1.0, end)
+            keeper.start()
+            began = time.monotonic()
+            answers = linked.record(
+                project=project, captures=captures, caller="key", now=NOW, on_loop=True
+            )
+            told = asyncio.ensure_future(linked.answered(answers))
+            pause = await longest_pause(began, told)
+            keeper.join()
+        return pause, told.result()
+
+    pause, told = run(linked, project, more)
+
+    assert [each.duplicate for each in told] == [False] * len(captures)
+    assert counts(linked).stored == FIRST + len(captures)
+    assert pause < 0.7
+
+
+def test_a_link_that_is_lost_just_before_it_is_reserved_is_given_back(
+    linked: Recorder, project: ProjectInfo, link: WriterLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reserve = Intake.reserve
+
+    def lose(intake: Intake) -> bool:
+        link.close()  # as the thread does, between the loop's look and its reservation
+        return reserve(intake)
+
+    async def more(report: Report) -> tuple[Recorded, ...]:
+        monkeypatch.setattr(Intake, "reserve", lose)
+        return await report(call(50))
+
+    run(linked, project, more)
+
     assert names() == expected(*range(FIRST), 50)

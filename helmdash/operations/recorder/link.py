@@ -92,6 +92,18 @@ class WriterLink:
             self.close()
             raise LinkLost(repr(error)) from error
 
+    def send_at_once(self, group: Group) -> None:
+        """The same without waiting: the link is lost where the connection does not hold it all, as
+        that of a writer process that is stopped. What was sent in part is never stored."""
+        assert self._socket is not None
+        try:
+            frame = wire.frame(wire.GROUP, *wire.group_parts(group))
+            if self._socket.send(frame, socket.MSG_DONTWAIT) < len(frame):
+                raise BlockingIOError("the writer process does not read what it is sent")
+        except _LOST as error:
+            self.close()
+            raise LinkLost(repr(error)) from error
+
     def hear(self, units: Sequence[Unit]) -> Iterator[list[Outcome]]:
         """Wait for what became of the units that were sent. Raises as `store` does."""
         assert self._stream is not None

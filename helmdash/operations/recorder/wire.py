@@ -61,8 +61,12 @@ class Group:
 
 def send_frame(to: socket.socket, kind: bytes, *parts: bytes) -> None:
     """Send a frame whole. Raises OSError."""
-    head = _HEAD.pack(kind, sum(map(len, parts)))
-    to.sendall(b"".join((head, *parts)))
+    to.sendall(frame(kind, *parts))
+
+
+def frame(kind: bytes, *parts: bytes) -> bytes:
+    """A frame as it is sent."""
+    return b"".join((_HEAD.pack(kind, sum(map(len, parts))), *parts))
 
 
 def read_frame(stream: BufferedReader) -> tuple[bytes, bytes]:
