@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import socket
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from helmdash.operations.recorder import Recorder
+from helmdash.operations.recorder import Recorder, wire
 from helmdash.operations.recorder.link import WriterLink
 from helmdash.operations.recorder.serving import WriterServer
 from helmdash.queries.access import ProjectInfo
@@ -47,6 +48,23 @@ def test_nobody_asks_for_one_before_it_is_wanted(
     time.sleep(1.2)  # a round of its thread
 
     assert link._socket is None
+
+
+def test_one_that_could_take_no_connection_for_a_moment_takes_it_later(
+    transactional_db: None, listening: Path
+) -> None:
+    with socket.socket(socket.AF_UNIX) as asker:
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        # No file can be opened in this process, nor a connection accepted.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+        try:
+            asker.connect(str(listening))
+            time.sleep(0.2)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        asker.settimeout(10)
+
+        assert asker.recv(len(wire.HELLO)) == wire.HELLO
 
 
 @pytest.mark.slow

@@ -28,6 +28,9 @@ from helmdash.records.bulk import store_alone
 
 logger = logging.getLogger(__name__)
 
+# Who could not be accepted waits, and is stored for by a thread of its own meanwhile.
+_AGAIN_SECONDS = 1.0
+
 
 class WriterServer:
     """Takes connections on a socket that listens, until it is stopped."""
@@ -48,6 +51,7 @@ class WriterServer:
         # Who is at work on a group, and when it was last heard of.
         self._heard: dict[threading.Thread, float] = {}
         self._lock = threading.Lock()
+        self._is_stopping = threading.Event()
 
     def silent_seconds(self) -> float:
         """For how long the group that waits longest has had no answer; 0 where none is at work."""
@@ -56,19 +60,36 @@ class WriterServer:
         return max(time.monotonic() - min(heard), 0.0) if heard else 0.0
 
     def serve(self) -> None:
-        """Accept until the socket is closed."""
-        with contextlib.suppress(OSError):
-            while True:
+        """Accept until `stop`."""
+        while not self._is_stopping.is_set():
+            try:
                 accepted, _ = self._listener.accept()
-                thread = threading.Thread(
-                    target=self._serve_one, args=(accepted,), name="writer", daemon=True
-                )
-                with self._lock:
-                    self._threads[thread] = accepted
-                thread.start()
+                self._begin(accepted)
+            except (OSError, RuntimeError) as error:
+                # Too many files or threads, of this process or the host. Without this thread nobody
+                # would ever be greeted, and nothing would show it.
+                if not self._is_stopping.is_set():
+                    logger.error("the writer process cannot take a connection: %s", error)
+                    self._is_stopping.wait(_AGAIN_SECONDS)
+
+    def _begin(self, accepted: socket.socket) -> None:
+        """Serve a connection. Raises RuntimeError where there can be no thread more."""
+        thread = threading.Thread(
+            target=self._serve_one, args=(accepted,), name="writer", daemon=True
+        )
+        with self._lock:
+            self._threads[thread] = accepted
+        try:
+            thread.start()
+        except RuntimeError:
+            with self._lock:
+                del self._threads[thread]
+            accepted.close()
+            raise
 
     def stop(self, seconds: float) -> None:
         """Take no more groups, and wait so long for the end of those that are under way."""
+        self._is_stopping.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         with self._lock:
