@@ -325,3 +325,22 @@ def test_a_link_that_is_lost_just_before_it_is_reserved_is_given_back(
     run(linked, project, more)
 
     assert names() == expected(*range(FIRST), 50)
+
+
+def test_a_server_that_stops_does_not_wait_for_a_stopped_writer_process(
+    linked: Recorder, project: ProjectInfo, link: WriterLink
+) -> None:
+    async def more(report: Report) -> float:
+        with stopped(link) as end:
+            keeper = threading.Timer(4.0, end)
+            keeper.start()
+            told = asyncio.ensure_future(report(call(50)))
+            await asyncio.sleep(0.05)
+            began = time.monotonic()
+            linked.stop(0.5)
+            took = time.monotonic() - began
+            keeper.cancel()
+        await told  # its end has come, and the recorder's thread with it
+        return took
+
+    assert run(linked, project, more) < 2.5

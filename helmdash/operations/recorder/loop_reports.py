@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import select
 import time
 from collections.abc import Callable, Sequence
 
@@ -79,11 +80,17 @@ class LoopReports:
             self._intake.release(unit)
         return True
 
-    def end(self) -> None:
-        """Wait for what is under way, where the loop itself cannot any more: it is stopping in
-        this thread, or has ended."""
+    def end(self, seconds: float) -> None:
+        """Wait so long for what is under way, where the loop itself cannot any more: it is stopping
+        in this thread, or has ended. The link stays reserved where no answer comes."""
         if self._under_way is not None and _is_ours_or_over(self._under_way[0]):
-            self._hear()
+            # select() takes no numbers over a thousand.
+            answer = select.poll()
+            answer.register(self._link.fileno(), select.POLLIN)
+            if answer.poll(seconds * 1000):
+                self._hear()
+            else:
+                logger.warning("the writer process does not answer, and the server stops")
 
     def _hear(self) -> None:
         assert self._under_way is not None

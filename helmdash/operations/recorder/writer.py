@@ -118,12 +118,12 @@ class Writer:
 
     def stop(self, drain_seconds: float) -> None:
         """Store what waits and end; blocks for a little more than `drain_seconds` at most."""
+        self._deadline = end = time.monotonic() + drain_seconds
         if self._loop_reports is not None:
-            self._loop_reports.end()
-        self._deadline = time.monotonic() + drain_seconds
+            self._loop_reports.end(drain_seconds)
         self._intake.hurry()
         # The thread keeps the deadline itself, unless a statement hangs.
-        self._thread.join(drain_seconds + 1.0)
+        self._thread.join(max(end - time.monotonic(), 0.0) + 1.0)
 
     def attempt(self, units: Sequence[Unit]) -> None:
         """Store what is not stored yet of these. Raises what an unavailable database raises."""
