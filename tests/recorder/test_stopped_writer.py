@@ -17,8 +17,13 @@ import pytest
 from helmdash.operations.recorder import Recorder, wire
 from helmdash.operations.recorder.link import WriterLink
 from helmdash.operations.recorder.serving import WriterServer
+from helmdash.operations.recorder.terms import Counts
+from helmdash.operations.recorder.units import reported
+from helmdash.operations.recorder.wire import Group
 from helmdash.queries.access import ProjectInfo
-from tests.recorder.support import counts, submit, writer_of
+from helmdash.records.models import Call
+from tests.factories import NOW
+from tests.recorder.support import call, counts, submit, writer_of
 from tests.support.server import Served
 
 
@@ -65,6 +70,22 @@ def test_one_that_could_take_no_connection_for_a_moment_takes_it_later(
         asker.settimeout(10)
 
         assert asker.recv(len(wire.HELLO)) == wire.HELLO
+
+
+def test_a_stopped_server_process_is_not_taken_for_a_writer_that_hangs(
+    project: ProjectInfo, link: WriterLink, writer_server: WriterServer
+) -> None:
+    calls = [call(number) for number in range(1000)]
+    _, unit = reported(project, "key", calls, NOW, size=None)
+    # It reads nothing of the answer, which is more than the connection holds.
+    link.send(Group(process="me", started_at=NOW, spool_bytes=0, counts=Counts(), units=[unit]))
+
+    _wait_for(lambda: Call.objects.count() == 1000)
+    _wait_for(lambda: writer_server.silent_seconds() == 0)
+    time.sleep(0.2)
+    assert writer_server.silent_seconds() == 0
+    assert len([each for some in link.hear([unit]) for each in some]) == 1
+    link.close()
 
 
 @pytest.mark.slow

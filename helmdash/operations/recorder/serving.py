@@ -11,7 +11,8 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 
 from django.db import connection
@@ -109,7 +110,7 @@ class WriterServer:
                 while True:
                     _, data = wire.read_frame(stream)
                     self._hear()
-                    asker.answer(wire.read_group(data), goes_on=self._hear)
+                    asker.answer(wire.read_group(data), saying=self._saying)
                     self._rest()
         except OSError:
             pass  # the server process has ended, or this one is to
@@ -126,6 +127,14 @@ class WriterServer:
         with self._lock:
             self._heard[threading.current_thread()] = time.monotonic()
 
+    @contextlib.contextmanager
+    def _saying(self) -> Iterator[None]:
+        """Some of a group is done, and who asked is told: waiting for a server process that is
+        stopped, and reads nothing, is no silence of this one."""
+        self._rest()
+        yield
+        self._hear()
+
     def _rest(self) -> None:
         with self._lock:
             self._heard.pop(threading.current_thread(), None)
@@ -140,10 +149,10 @@ class _Asker:
         self._watch = FileWatch()
         self._bands_told = 0
 
-    def answer(self, group: Group, *, goes_on: Callable[[], None]) -> None:
-        """Store a group and say what became of it. goes_on: is called whenever some of it is done.
-        Raises OSError when nobody is there to hear."""
-        told = _Telling(group, self._tell, goes_on)
+    def answer(self, group: Group, *, saying: Callable[[], AbstractContextManager[None]]) -> None:
+        """Store a group and say what became of it, each part in a block of `saying`. Raises OSError
+        when nobody is there to hear."""
+        told = _Telling(group, self._tell, saying)
         try:
             self._store(group, told)
         except OSError:
@@ -201,11 +210,11 @@ class _Telling:
         self,
         group: Group,
         tell: Callable[[bytes, Sequence[Outcome], dict[int, int]], None],
-        goes_on: Callable[[], None],
+        saying: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._group = group
         self._tell = tell
-        self._goes_on = goes_on
+        self._saying = saying
         self._places = {id(unit): place for place, unit in enumerate(group.units)}
         self._left = len(group.units)
 
@@ -216,8 +225,8 @@ class _Telling:
         count(self._group.counts, outcomes)
         self._left -= len(outcomes)
         _log_faults(outcomes)
-        self._goes_on()
-        self._tell(wire.LAST if self._left == 0 else wire.STORED, outcomes, self._places)
+        with self._saying():
+            self._tell(wire.LAST if self._left == 0 else wire.STORED, outcomes, self._places)
 
 
 def _log_faults(outcomes: Sequence[Outcome]) -> None:
