@@ -17,7 +17,7 @@ from helmdash.heavy.forwarding import NoWorker, WorkerForwarder, forwarder_of
 from helmdash.heavy.frames import FORWARDER_KEY
 from helmdash.heavy.serving import end_turn
 from helmdash.heavy.turns import TooManyWaiting
-from helmdash.heavy.weighing import is_heavy
+from helmdash.heavy.weighing import is_heavy, is_quick
 
 __all__ = [
     "FORWARDER_KEY",
@@ -27,4 +27,5 @@ __all__ = [
     "end_turn",
     "forwarder_of",
     "is_heavy",
+    "is_quick",
 ]

@@ -5,6 +5,11 @@ from __future__ import annotations
 # What so few bytes could cost (500 of the shortest messages) is looked at no further, so that most
 # requests are not weighed at all.
 _LIGHT_BYTES = 16 * 1024
+# What is read in less time than it takes to hand it to a thread and back, some 0.6 ms for a lone
+# client: 64 KiB of no more strings and values than a conversation has take 0.3 ms.
+_QUICK_BYTES = 64 * 1024
+_QUICK_STRINGS = 1_000
+_QUICK_VALUES = 4_000
 # Parsing and hashing alone take about 5 ms for a MiB, whatever is in it. A quarter of a million
 # tokens of text are about as much.
 _HEAVY_BYTES = 1024 * 1024
@@ -48,6 +53,17 @@ def is_heavy(body: bytes, *, reads_texts: bool = False) -> bool:
     return (
         _count(body, _VALUE_SIGNS) > _HEAVY_VALUES
         and _count(_outside_of_strings(body), _VALUE_SIGNS) > _HEAVY_VALUES
+    )
+
+
+def is_quick(body: bytes) -> bool:
+    """Whether an event loop reads a JSON body sooner than a thread does. Counts strings, and the
+    signs around values wherever they are; takes some ten microseconds for 30 kB."""
+    return (
+        len(body) <= _QUICK_BYTES
+        and body.count(b'"') <= 2 * _QUICK_STRINGS
+        # Each by itself: of few in a long text, a search finds all sooner than one pass by bytes.
+        and body.count(b",") + body.count(b"[") + body.count(b"{") <= _QUICK_VALUES
     )
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from helmdash.heavy import is_heavy
+from helmdash.heavy import is_heavy, is_quick
 
 KIB, MIB = 1024, 1024 * 1024
 
@@ -65,3 +65,20 @@ def test_where_texts_are_read_what_stands_inside_of_them_counts(raw: str, heavy:
 
     assert is_heavy(body, reads_texts=True) is heavy
     assert is_heavy(body) is False
+
+
+@pytest.mark.parametrize(
+    ("body", "quick"),
+    [
+        pytest.param(b"{}", True, id="nothing"),
+        pytest.param(chat(20, "a few words, as people write them; " * 50), True, id="a talk"),
+        pytest.param(chat(1, "x" * 70_000), False, id="long"),
+        pytest.param(chat(600, "x"), False, id="many short messages"),
+        pytest.param(values([1])[:60_000], False, id="numbers"),
+        pytest.param(values([[]])[:60_000], False, id="empty lists"),
+        pytest.param(values([{}])[:60_000], False, id="empty objects"),
+        pytest.param(b'""' * (7 * KIB), False, id="strings"),
+    ],
+)
+def test_what_a_loop_reads_itself_is_short_and_plain(body: bytes, quick: bool) -> None:
+    assert is_quick(body) is quick
