@@ -25,6 +25,7 @@ from django.db import connections  # noqa: E402
 from helmdash import conf, exporting, notifier  # noqa: E402
 from helmdash.api.fast import FastReports  # noqa: E402
 from helmdash.api.stopping import ShutdownMiddleware  # noqa: E402
+from helmdash.cli.orphans import end_with_parent  # noqa: E402
 from helmdash.core.access.client_address import parse_networks  # noqa: E402
 from helmdash.doors.body import Bodies, Limits  # noqa: E402
 from helmdash.doors.directory import Directory  # noqa: E402
@@ -189,6 +190,7 @@ class Application:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 sys.setswitchinterval(_SWITCH_SECONDS)
+                end_with_parent()
                 await asyncio.to_thread(start)
                 jobs.start(sending=notifier.opened)
                 await asyncio.to_thread(exporting.start)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from helmdash.queries.access import ProjectInfo
 from helmdash.queries.ledger import LedgerCounts
 from helmdash.records.models import Call
 from tests.factories import NOW, make_capture
+from tests.support.processes import children
 from tests.support.server import Served
 
 
@@ -60,16 +60,9 @@ def writer_of(served: Served, *, other_than: int = 0) -> int:
     """The process that stores for a server, and is not this one; waits half a minute for it."""
     end = time.monotonic() + 30
     while time.monotonic() < end:
-        for pid in _children(served.process.pid):
+        for pid in children(served.process.pid):
             with contextlib.suppress(OSError):  # it has just ended
                 if b"cli.writer" in Path(f"/proc/{pid}/cmdline").read_bytes() and pid != other_than:
                     return pid
         time.sleep(0.05)
     raise AssertionError(served.log)
-
-
-def _children(pid: int) -> Iterator[int]:
-    """Processes that a process has started, whichever thread did."""
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # the thread has just ended
-            yield from map(int, (task / "children").read_text().split())

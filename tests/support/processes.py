@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -154,6 +154,13 @@ def kill(process: Process) -> int:
     code = process.wait()
     _note(process.pid).unlink(missing_ok=True)
     return code
+
+
+def children(pid: int) -> Iterator[int]:
+    """Processes that a process has started, whichever thread did."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the thread has just ended
+            yield from map(int, (task / "children").read_text().split())
 
 
 def kill_left_over(run_directory: Path) -> None:
