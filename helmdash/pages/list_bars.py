@@ -13,9 +13,9 @@ from helmdash.pages.parts import words
 from helmdash.pages.parts.histogram import Histogram, Mark, histogram
 from helmdash.queries import marks, plans, series, trims
 from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.conversations import listing
+from helmdash.queries.conversations import over_time
 from helmdash.queries.conversations.filters import ConversationFilters
-from helmdash.queries.list_series import MOST_LISTED, list_series
+from helmdash.queries.list_series import list_series
 from helmdash.queries.plans import NewestPlans
 from helmdash.queries.series import Series, Split, call_series
 from helmdash.queries.trim_filters import TrimFilters, TrimOutcome
@@ -59,16 +59,17 @@ def conversation_bars(
     *, project_id: int, filters: ConversationFilters, now: datetime, zone: tzinfo
 ) -> ListBars:
     """The conversations that fit the filters of their list, by level, at their newest call."""
+    newest = over_time.newest_moments(project_id=project_id, filters=filters)
     found = list_series(
-        listing.moments(project_id=project_id, filters=filters),
+        newest,
         project_id=project_id,
         since=filters.since,
         until=filters.until,
         now=now,
-        first_at=partial(listing.first_moment, project_id=project_id),
+        first_at=partial(over_time.first_moment, project_id=project_id),
     )
     noun = "conversations"
-    return _drawn(found, project_id, zone, words=_LEVELS, noun=noun, most=MOST_LISTED)
+    return _drawn(found, project_id, zone, words=_LEVELS, noun=noun, most=newest.most)
 
 
 def plan_bars(

@@ -1,14 +1,16 @@
 """The rows of a list over time, in bars, where no rollups tell them: conversations, fits, and plans
-under filters that rollups do not carry. They are counted as they are read, the newest first, up to
-a stated number."""
+under filters that rollups do not carry. The newest are counted, up to a stated number: as they are
+read, or by the database."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import Final
+from typing import Final, Protocol
 
 from helmdash.core.rollups.figures import CALLS, Marginal
 from helmdash.core.rollups.periods import bars, moment_of
@@ -18,7 +20,6 @@ from helmdash.queries.series import (
     Bar,
     Moment,
     Series,
-    Split,
     bounds,
     count_rows,
     estimate_before,
@@ -30,13 +31,48 @@ from helmdash.queries.series import (
 MOST_LISTED: Final = 5_000
 
 
+class Countable(Protocol):
+    """The newest rows of a list that fit. read_from: rows of before were not looked at; None: these
+    are all. most: so many are counted at most."""
+
+    @property
+    def read_from(self) -> datetime | None: ...
+    @property
+    def most(self) -> int: ...
+    @property
+    def has_none(self) -> bool:
+        """Whether none fits of those that were looked at."""
+        ...
+
+    def first_at(self) -> datetime | None:
+        """When the oldest of them was; None where there is none."""
+        ...
+
+    def count(self, bars: Sequence[Bar]) -> tuple[tuple[Bar, ...], Counter[str | None]]:
+        """As queries.series.count_rows."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newest:
-    """The newest rows of a list that fit, newest first. read_from: rows of before were not looked
-    at; None: these are all."""
+    """Rows that were read (Countable), newest first."""
 
     rows: Sequence[Moment]
     read_from: datetime | None = None
+
+    @property
+    def most(self) -> int:
+        return MOST_LISTED
+
+    @property
+    def has_none(self) -> bool:
+        return not self.rows
+
+    def first_at(self) -> datetime | None:
+        return self.rows[-1][0] if self.rows else None
+
+    def count(self, bars: Sequence[Bar]) -> tuple[tuple[Bar, ...], Counter[str | None]]:
+        return count_rows(bars, self.rows)
 
 
 def newest(found: Sequence[Moment], *, read_from: datetime | None = None) -> Newest:
@@ -48,7 +84,7 @@ def newest(found: Sequence[Moment], *, read_from: datetime | None = None) -> New
 
 
 def list_series(
-    found: Newest,
+    found: Countable,
     *,
     project_id: int,
     since: datetime | None,
@@ -58,24 +94,45 @@ def list_series(
 ) -> Series:
     """Bars of a list's rows over its range; without `since` from the first of them on.
 
-    Where not all rows were read, bars before are estimates, by how many rows came to a call among
-    those that were. first_at finds when the oldest was; it is asked only then. No query where all
-    rows were read, else at most six and that of `first_at`.
+    Where not all rows were counted, bars before are estimates, by how many rows came to a call
+    among those that were. first_at finds when the oldest was; it is asked only then. No query but
+    those of `found` where all rows were counted, else at most six and that of `first_at`.
     """
-    rows, read_from = found.rows, found.read_from
-    if read_from and not rows:
+    read_from = found.read_from
+    if read_from and found.has_none:
         # Of those that were looked at none fits: no share of what is before says anything.
         return Series(bars=(), is_behind=False)
-    start = since or (first_at() if read_from else rows[-1][0] if rows else None)
+    start = since or (first_at() if read_from else found.first_at())
     if start is None:
         return Series(bars=(), is_behind=False)
-    exact, seen = count_rows(_empty(start, until, now), rows)
+    exact, seen = found.count(_empty(start, until, now))
     if read_from is None or not exact:
         return Series(bars=exact, is_behind=False)
-    calls = series(project_id=project_id, since=start, until=until, now=now, split=Split.LEVEL)
-    base = _calls_since(read_from, project_id, exact[-1].until)
+    calls = series(project_id=project_id, since=start, until=until, now=now, split=None)
+    whole = bisect_right([bar.since for bar in exact], read_from)
+    counted = _in_all(exact[whole:])
+    base = _calls_in_all(calls.bars[whole:])
+    if counted.total() * 2 >= seen.total():
+        # Enough to tell how many rows there are to a call; the calls of these bars are known.
+        seen = counted
+    else:
+        base = _calls_since(read_from, project_id, exact[-1].until)
     estimated = estimate_before(read_from, exact, calls.bars, seen, base)
     return Series(bars=estimated, is_behind=calls.is_behind)
+
+
+def _in_all(exact: Sequence[Bar]) -> Counter[str | None]:
+    """How many rows of each word some bars hold together."""
+    told: Counter[str | None] = Counter()
+    for bar in exact:
+        told.update(bar.parts)
+        told[None] += (bar.calls or 0) - sum(bar.parts.values())
+    return told
+
+
+def _calls_in_all(bars: Sequence[Bar]) -> int:
+    """The calls of some bars; 0 where they are not all known."""
+    return 0 if any(bar.calls is None for bar in bars) else sum(bar.calls or 0 for bar in bars)
 
 
 def _empty(start: datetime, until: datetime | None, now: datetime) -> tuple[Bar, ...]:

@@ -7,6 +7,7 @@ statements could see them in both, or in neither.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
@@ -16,6 +17,7 @@ from django.db import connection
 
 from helmdash.core.rollups.facts import COLUMNS, CallFacts
 from helmdash.core.rollups.figures import (
+    CALLS,
     Change,
     Counts,
     Distribution,
@@ -88,6 +90,7 @@ def read_spans(
     fits: Callable[[Key], bool] | None = None,
     distributions: Collection[Distribution] = (),
     is_summed: bool = False,
+    is_number: bool = False,
 ) -> Stored:
     """The figures of a marginal in some spans, and the oldest of what waits. One statement; a
     second for what has changed since it was summed (PostgreSQL), and a third where that changes
@@ -95,9 +98,10 @@ def read_spans(
 
     words: only keys that begin with one of them; None: every key. fits: only keys of which it is
     true, as far as they are stored; what waits is told whole. distributions: those that are wanted
-    of what is stored. is_summed: who reads needs no period apart (records.kept_sums).
+    of what is stored. is_summed: who reads needs no period apart (records.kept_sums). is_number: of
+    what is stored only how many calls there were.
     """
-    asked = _Asked(project_id, marginal, spans, most_uncounted, words, distributions)
+    asked = _Asked(project_id, marginal, spans, most_uncounted, words, distributions, is_number)
     has_versions = connection_for(Rollup).vendor == "postgresql"
     if is_summed and has_versions:
         found, long = asked.read(fits, has_texts=False)
@@ -129,6 +133,7 @@ class _Asked:
     most_uncounted: int
     words: Sequence[str] | None
     distributions: Collection[Distribution]
+    is_number: bool
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -141,6 +146,10 @@ class _Asked:
 
     def load(self, row: Row) -> Counts:
         """The figures of a row that are wanted."""
+        if self.is_number:
+            # Figures are a hundred words: a tenth of the time that it takes to read them all.
+            told = _NUMBER.search(row.figures)
+            return {CALLS: int(told[1])} if told else {}
         counts = _load(row.figures, row.distributions)
         is_whole = any(word in row.figures for word in _WHOLE)
         return with_only(counts, self.distributions) if is_whole else counts
@@ -256,6 +265,8 @@ def read_keys(
     return keys, [change for text in texts for change in load_changes(text)]
 
 
+# The number of calls in a row's JSON. No word of it holds this, for in a word quotes are escaped.
+_NUMBER: Final = re.compile(f'"{CALLS}":(-?[0-9]+)')
 # Words that only rows of before release 2 have among their plain counts.
 _WHOLE: Final = tuple(f'"{each.value}:' for each in Distribution)
 _OF_SPAN = (

@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.conversations import filters, listing
+from helmdash.queries.conversations import filters, listing, over_time
 from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.records.bulk import allocate_ids, analyze, insert_rows
 from helmdash.records.models import Conversation
@@ -97,13 +97,13 @@ def test_a_page_looks_at_a_bounded_number(
     _grow()
     wanted = ConversationFilters(**asked)
 
-    with _statements() as ran:
+    with statements() as ran:
         listing.page(project_id=talks.id, filters=wanted, sort=sort)
-        listing.moments(project_id=talks.id, filters=wanted)
+        over_time.newest_moments(project_id=talks.id, filters=wanted)
 
     assert ran
     for statement, params in ran:
-        assert _most_rows(statement, params) <= TRIED + 1, statement
+        assert most_rows(statement, params) <= TRIED + 1, statement
 
 
 def _grow() -> None:
@@ -119,7 +119,7 @@ def _grow() -> None:
 
 
 @contextmanager
-def _statements() -> Iterator[list[tuple[str, Sequence[Any]]]]:
+def statements() -> Iterator[list[tuple[str, Sequence[Any]]]]:
     ran: list[tuple[str, Sequence[Any]]] = []
 
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -131,7 +131,7 @@ def _statements() -> Iterator[list[tuple[str, Sequence[Any]]]]:
         yield ran
 
 
-def _most_rows(statement: str, params: Sequence[Any]) -> int:
+def most_rows(statement: str, params: Sequence[Any]) -> int:
     """The most that a step of a statement looks at."""
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.conversations import listing
+from helmdash.queries.conversations import over_time
 from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.queries.list_series import list_series
 from helmdash.records.models import Conversation, Fit
@@ -95,8 +95,7 @@ def test_rows_that_were_not_read_are_estimated_by_the_calls(
     project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two calls to a conversation, at any time: and that is what is estimated."""
-    monkeypatch.setattr("helmdash.queries.conversations.listing.MOST_LISTED", 4)
-    monkeypatch.setattr("helmdash.queries.list_series.MOST_LISTED", 4)
+    monkeypatch.setattr("helmdash.queries.conversations.over_time.MOST_COUNTED", 4)
     for hours in range(10):
         at = NOW - timedelta(hours=hours)
         talk = make_capture(conversation=f"c{hours}", started_at=at)
@@ -108,7 +107,7 @@ def test_rows_that_were_not_read_are_estimated_by_the_calls(
     def bars(since: datetime | None, first_at: Callable[[], datetime | None]) -> list[object]:
         filters = ConversationFilters(since=since)
         found = list_series(
-            listing.moments(project_id=project.id, filters=filters),
+            over_time.newest_moments(project_id=project.id, filters=filters),
             project_id=project.id,
             since=since,
             until=None,
@@ -120,4 +119,4 @@ def test_rows_that_were_not_read_are_estimated_by_the_calls(
     assert bars(NOW - timedelta(hours=9), none) == [(1, True)] * 6 + [(1, False)] * 4
     first = Conversation.objects.order_by("latest_at").values_list("latest_at", flat=True)[0]
     assert bars(None, lambda: first) == [(1, True)] * 6 + [(1, False)] * 4
-    assert listing.first_moment(project_id=project.id) == first
+    assert over_time.first_moment(project_id=project.id) == first

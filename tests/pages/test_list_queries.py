@@ -24,7 +24,7 @@ from helmdash.queries import call_listing, plans, trims
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.conversations import filters as conversation_filters
-from helmdash.queries.conversations import listing
+from helmdash.queries.conversations import listing, over_time
 from helmdash.queries.conversations.filters import CONVERSATION_TERMS, ConversationFilters
 from helmdash.queries.paging import BadCursor
 from helmdash.queries.plans import filters as plan_filters
@@ -351,7 +351,7 @@ def test_terms_are_tried_on_so_many_for_one_page(
     assert found.looked_to is not None
     rest = listing.page(project_id=lists.id, filters=talks, cursor=found.next)
     assert {each.id for each in (*found.items, *rest.items)} == {"plans", "quiet"}
-    assert listing.moments(project_id=lists.id, filters=talks).read_from is not None
+    assert over_time.newest_moments(project_id=lists.id, filters=talks).read_from is not None
 
     terms = parse_query("steps:2", PLAN_TERMS.fields).terms
     cursor, seen, pages = None, [], 0

@@ -133,8 +133,11 @@ def found_by_index(project_id: int, filters: ConversationFilters) -> QuerySet[Co
     if filters.client is not None:
         rows = rows.filter(client_name=filters.client.strip().lower())
     if filters.min_calls is not None and filters.min_calls > 1:
-        # The words of the partial indexes, too: SQLite uses them only then.
-        rows = rows.filter(generation__gt=1, generation__gte=filters.min_calls)
+        # The words of the partial indexes: SQLite uses them only then, and where they say all,
+        # PostgreSQL need not look at the rows.
+        rows = rows.filter(generation__gt=1)
+        if filters.min_calls > 2:
+            rows = rows.filter(generation__gte=filters.min_calls)
     if filters.trial is not None:
         rows = rows.filter(id__in=conversations_of_trial(project_id, filters.trial))
     if filters.since is not None:

@@ -1,4 +1,4 @@
-"""The list of conversations: a page of it in some order, what lies beside one, and over time."""
+"""The list of conversations: a page of it in some order, what lies beside one, and all of it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated, Final
 
-from django.db.models import Min, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from helmdash.answers import HIDDEN, answer
-from helmdash.core.budgets.levels import LEVELS
 from helmdash.queries.conversations.care import in_need
 from helmdash.queries.conversations.conversations import ConversationView, view
 from helmdash.queries.conversations.filters import (
@@ -21,7 +20,6 @@ from helmdash.queries.conversations.filters import (
     narrowed,
     reach,
 )
-from helmdash.queries.list_series import MOST_LISTED, Newest, newest
 from helmdash.queries.paging import (
     Neighbours,
     Page,
@@ -52,7 +50,6 @@ SORTED: Final[Mapping[str, str]] = {
 _BY_ATTENTION: Final = Order(ATTENTION, "attention", is_down=True)
 # An export reads so many rows of a kilobyte or so at a time.
 _CHUNK: Final = 1000
-_LEVEL_OF: Final = {row.severity: level.value for level, row in LEVELS.items()}
 
 
 @answer("ConversationList")
@@ -155,29 +152,6 @@ def export(
         cursor = found.next
         if cursor is None:
             return
-
-
-def moments(*, project_id: int, filters: ConversationFilters) -> Newest:
-    """When the newest conversations that fit had their newest call, and their level, MOST_LISTED at
-    most. One query, two more with a model, one more and those of TermTable.conditions with terms.
-    """
-    indexed = found_by_index(project_id, filters)
-    rows = narrowed(indexed, project_id, filters)
-    looked = reach(indexed, filters)
-    if looked:
-        rows = looked.within(rows)
-    if filters.until is not None:
-        rows = rows.filter(latest_at__lt=filters.until)
-    found = rows.order_by("-latest_at", "-id").values_list("latest_at", "severity")
-    told = [(at, _LEVEL_OF[severity]) for at, severity in found[: MOST_LISTED + 1]]
-    return newest(told, read_from=looked.last[0] if looked else None)
-
-
-def first_moment(*, project_id: int) -> datetime | None:
-    """The newest call of the conversation that is quiet for longest. One query."""
-    rows = Conversation.objects.filter(project_id=project_id)
-    at: datetime | None = rows.aggregate(at=Min("latest_at"))["at"]
-    return at
 
 
 def _order(sort: str, filters: ConversationFilters) -> Order | None:

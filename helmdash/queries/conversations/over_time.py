@@ -1,0 +1,133 @@
+"""The conversations of a list at their newest call, over time."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from django.core.exceptions import EmptyResultSet
+from django.db.models import Min, QuerySet
+
+from helmdash.core.budgets.levels import LEVELS
+from helmdash.queries.conversations.filters import (
+    ConversationFilters,
+    found_by_index,
+    narrowed,
+    reach,
+)
+from helmdash.queries.list_series import MOST_LISTED, Countable, Newest, newest
+from helmdash.queries.reach import Reach
+from helmdash.queries.series import Bar
+from helmdash.records.models import Conversation
+from helmdash.records.replica import connection_for
+
+# Conversations that the database counts by an index alone: five milliseconds. Where it looks at the
+# rows as well, MOST_LISTED take as long.
+MOST_COUNTED: Final = 20_000
+_LEVEL_OF: Final = {row.severity: level.value for level, row in LEVELS.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """Rows that the database counts (queries.list_series.Countable)."""
+
+    rows: QuerySet[Conversation]
+    read_from: datetime | None
+    most: int
+
+    @property
+    def has_none(self) -> bool:
+        return False
+
+    def first_at(self) -> datetime | None:
+        oldest = self.rows.order_by("latest_at", "id").values_list("latest_at", flat=True)
+        return oldest.first()
+
+    def count(self, bars: Sequence[Bar]) -> tuple[tuple[Bar, ...], Counter[str | None]]:
+        told: list[Counter[str | None]] = [Counter() for _ in bars]
+        for number, severity, rows in _count(self.rows, bars) if bars else ():
+            told[number][_LEVEL_OF[severity]] += rows
+        exact = tuple(
+            replace(bar, calls=words.total(), parts={word: n for word, n in words.items() if word})
+            for bar, words in zip(bars, told, strict=True)
+        )
+        return exact, sum(told, Counter())
+
+
+def newest_moments(*, project_id: int, filters: ConversationFilters) -> Countable:
+    """When the newest conversations that fit had their newest call, and their level: MOST_COUNTED
+    at most, MOST_LISTED where their rows are looked at. One query, two more with a model, one more
+    and those of TermTable.conditions with terms; two at most to count them."""
+    rows = found_by_index(project_id, filters)
+    if filters.is_tried:
+        return _tried(rows, project_id, filters)
+    most = MOST_COUNTED if _has_index(filters) else MOST_LISTED
+    rows = _until(rows, filters)
+    places = rows.order_by("-latest_at", "-id").values_list("latest_at", "id")
+    found = list(places[most - 1 : most + 1])
+    if len(found) < 2:
+        return _Counted(rows=rows, read_from=None, most=most)
+    rows = Reach(field="latest_at", last=found[0]).within(rows)
+    return _Counted(rows=rows, read_from=found[1][0], most=most)
+
+
+def _has_index(filters: ConversationFilters) -> bool:
+    """Whether an index has all that is asked for, and the level beside it: those of the level, also
+    of conversations of more than one call."""
+    others = (filters.model, filters.client, filters.trial, filters.terms or None)
+    return all(each is None for each in others) and filters.min_calls in (None, 1, 2)
+
+
+def first_moment(*, project_id: int) -> datetime | None:
+    """The newest call of the conversation that is quiet for longest. One query."""
+    rows = Conversation.objects.filter(project_id=project_id)
+    at: datetime | None = rows.aggregate(at=Min("latest_at"))["at"]
+    return at
+
+
+def _tried(
+    indexed: QuerySet[Conversation], project_id: int, filters: ConversationFilters
+) -> Newest:
+    rows = narrowed(indexed, project_id, filters)
+    looked = reach(indexed, filters)
+    rows = _until(looked.within(rows) if looked else rows, filters)
+    found = rows.order_by("-latest_at", "-id").values_list("latest_at", "severity")
+    told = [(at, _LEVEL_OF[severity]) for at, severity in found[: MOST_LISTED + 1]]
+    return newest(told, read_from=looked.last[0] if looked else None)
+
+
+def _until(rows: QuerySet[Conversation], filters: ConversationFilters) -> QuerySet[Conversation]:
+    return rows if filters.until is None else rows.filter(latest_at__lt=filters.until)
+
+
+def _count(rows: QuerySet[Conversation], bars: Sequence[Bar]) -> Sequence[tuple[int, int, int]]:
+    """The number of a bar, a severity, and how many of it are in the bar. One query."""
+    inside = rows.filter(latest_at__gte=bars[0].since, latest_at__lt=bars[-1].until)
+    try:
+        counted, values = inside.order_by().values("latest_at", "severity").query.sql_with_params()
+    except EmptyResultSet:  # no model is spelt so, say
+        return ()
+    connection = connection_for(Conversation)
+    if connection.vendor == "postgresql":
+        statement = (
+            "SELECT width_bucket(c.latest_at, %s::timestamptz[]) - 1, c.severity, COUNT(*)"
+            f" FROM ({counted}) AS c GROUP BY 1, 2"
+        )
+        edges: Any = [bar.since for bar in bars]
+    else:
+        # In this order: from each bar into the index.
+        statement = (
+            "SELECT e.key, c.severity, COUNT(*) FROM json_each(%s) AS e"
+            f" CROSS JOIN ({counted}) AS c"
+            " WHERE c.latest_at >= e.value ->> 0 AND c.latest_at < e.value ->> 1 GROUP BY 1, 2"
+        )
+        adapt = connection.ops.adapt_datetimefield_value
+        edges = json.dumps([[adapt(bar.since), adapt(bar.until)] for bar in bars])
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [edges, *values])
+        found: Sequence[tuple[int, int, int]] = cursor.fetchall()
+        return found
