@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import groupby
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -22,6 +21,10 @@ from typing import Final, NamedTuple
 BLOCK_CALLS: Final = 6
 # More blocks than this say nothing more, and cost time.
 _MOST_BLOCKS: Final = 500
+_AT: Final = attrgetter("at")
+
+
+Stratum = tuple[str, ...]
 
 
 class Cell(NamedTuple):
@@ -31,7 +34,7 @@ class Cell(NamedTuple):
     how many of `calls` were.
     """
 
-    stratum: tuple[str, ...]
+    stratum: Stratum
     at: int
     band: int
     calls: int
@@ -46,12 +49,6 @@ class Block:
     last_at: int
     calls: int = 0
     bands: dict[int, tuple[int, int]] = field(default_factory=dict)
-
-    def take(self, cell: Cell) -> None:
-        calls, clean = self.bands.get(cell.band, (0, 0))
-        self.bands[cell.band] = calls + cell.calls, clean + cell.clean
-        self.calls += cell.calls
-        self.last_at = cell.at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,22 +88,30 @@ def blocks_of(cells: Iterable[Cell]) -> tuple[Block, ...]:
     What is left at the end joins the block before it.
     """
     found: list[Block] = []
-    ordered = sorted(cells, key=attrgetter("stratum", "at", "band"))
-    least = max(BLOCK_CALLS, sum(cell.calls for cell in ordered) // _MOST_BLOCKS)
-    for _, of_stratum in groupby(ordered, key=attrgetter("stratum")):
-        found.extend(_blocks(of_stratum, least))
+    by_stratum: dict[Stratum, list[Cell]] = {}
+    calls = 0
+    for cell in cells:
+        by_stratum.setdefault(cell.stratum, []).append(cell)
+        calls += cell.calls
+    least = max(BLOCK_CALLS, calls // _MOST_BLOCKS)
+    for stratum in sorted(by_stratum):
+        found.extend(_blocks(sorted(by_stratum[stratum], key=_AT), least))
     return tuple(found)
 
 
 def coarser(blocks: Iterable[Block], band_of: Callable[[int], int]) -> tuple[Block, ...]:
     """The same blocks by wider bands. band_of: the wider one that a band is a part of."""
     found = []
+    wider: dict[int, int] = {}
     for block in blocks:
         bands: dict[int, tuple[int, int]] = {}
         for band, (calls, clean) in block.bands.items():
-            before = bands.get(band_of(band), (0, 0))
-            bands[band_of(band)] = before[0] + calls, before[1] + clean
-        found.append(replace(block, bands=bands))
+            at = wider.get(band)
+            if at is None:
+                at = wider[band] = band_of(band)
+            before = bands.get(at)
+            bands[at] = (calls, clean) if before is None else (before[0] + calls, before[1] + clean)
+        found.append(Block(block.first_at, block.last_at, block.calls, bands))
     return tuple(found)
 
 
@@ -134,18 +139,36 @@ def falls_at(blocks: Sequence[Block], places: Sequence[int]) -> dict[int, Fall]:
     return {place: _mantel_haenszel(found) for place, found in pairs.items()}
 
 
-def _blocks(cells: Iterable[Cell], least: int) -> list[Block]:
+def _blocks(cells: Sequence[Cell], least: int) -> list[Block]:
+    """Of one stratum, in the order of time."""
     found: list[Block] = []
-    for at, at_once in groupby(cells, key=attrgetter("at")):
-        if not found or found[-1].calls >= least:
-            found.append(Block(first_at=at, last_at=at))
-        for cell in at_once:
-            found[-1].take(cell)
-    if len(found) > 1 and found[-1].calls < least:
-        rest = found.pop()
-        for band, (calls, clean) in rest.bands.items():
-            found[-1].take(Cell((), rest.last_at, band, calls, clean))
+    # Each cell of a year of days is here several times, so no function is called for it.
+    calls, bands = least, dict[int, tuple[int, int]]()
+    latest = None
+    for _, at, band, n, clean in cells:
+        if at != latest:
+            if found:
+                found[-1].calls = calls
+            if calls >= least:
+                calls, bands = 0, {}
+                found.append(Block(at, at, bands=bands))
+            found[-1].last_at = latest = at
+        calls += n
+        before = bands.get(band)
+        bands[band] = (n, clean) if before is None else (before[0] + n, before[1] + clean)
+    if found:
+        found[-1].calls = calls
+    if len(found) > 1 and calls < least:
+        _join(found[-2], found.pop())
     return found
+
+
+def _join(block: Block, rest: Block) -> None:
+    for band, (calls, clean) in rest.bands.items():
+        before = block.bands.get(band, (0, 0))
+        block.bands[band] = before[0] + calls, before[1] + clean
+    block.calls += rest.calls
+    block.last_at = rest.last_at
 
 
 _Side = tuple[int, int]
