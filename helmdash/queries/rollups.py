@@ -146,6 +146,7 @@ def figures(
         words=words,
         distributions=distributions,
         is_summed=is_summed,
+        is_complete=state is not None and counted_from is None,
     )
     found.is_behind = stored.is_behind
     for key, rows in stored.figures.items():

@@ -34,6 +34,7 @@ from helmdash.queries.call_terms import ANY_CAUSE
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.reach import Reach
 from helmdash.records.models import Call, Rollup, RollupState
+from helmdash.records.rollup_keys import key_end
 from helmdash.records.rollup_rows import read_spans
 
 # A bar of ten pixels on a wide screen.
@@ -63,11 +64,13 @@ class Split(StrEnum):
 class Only:
     """One marginal's calls with one of some words: clients by name, models by their keys
     (queries.distinct_values.model_keys), and so on. words: None: all of them. fits: of these, what
-    the rest of a key must say; None: anything."""
+    the rest of a key must say; None: anything. ends: as far as a stored key's end says it
+    (records.rollup_keys.key_end)."""
 
     marginal: Marginal
     words: tuple[str, ...] | None = None
     fits: Callable[[Key], bool] | None = None
+    ends: tuple[str, ...] = ()
 
     def has(self, key: Key) -> bool:
         """Whether figures under a key are of these."""
@@ -137,9 +140,16 @@ def series(
         return Series(bars=(), is_behind=False)
     width, edges = bars(start, end, most=MOST_BARS)
     only = only or Only(marginal=Marginal.ALL)
-    counts, is_behind = _counts(project_id, width, edges, only, is_number=split is None)
     state = RollupState.objects.filter(project_id=project_id).first()
     known_from = None if state is None else rollups.counted_down_to(state, only.marginal)
+    counts, is_behind = _counts(
+        project_id,
+        width,
+        edges,
+        only,
+        split=split,
+        is_complete=state is not None and known_from is None,
+    )
     return Series(
         bars=tuple(
             _bar(first, after, told if known_from is None or first >= known_from else None, split)
@@ -219,7 +229,10 @@ def _like_models(project_id: int, given: Mapping[str, str]) -> Only | None:
         return purpose in (None, key[1]) and told in (None, key[2])
 
     words = None if model is None else model_keys(project_id=project_id, model=model)
-    return Only(marginal=Marginal.MODEL, words=words, fits=fits)
+    ends: tuple[str, ...] = ()
+    if told is not None:
+        ends = (key_end(told) if purpose is None else key_end(purpose, told),)
+    return Only(marginal=Marginal.MODEL, words=words, fits=fits, ends=ends)
 
 
 # Those that leave fewest calls first.
@@ -374,10 +387,16 @@ def _end_of(moment: datetime) -> int:
 
 
 def _counts(
-    project_id: int, width: Width, edges: Sequence[int], only: Only, *, is_number: bool
+    project_id: int,
+    width: Width,
+    edges: Sequence[int],
+    only: Only,
+    *,
+    split: Split | None,
+    is_complete: bool,
 ) -> tuple[list[Counts], bool]:
-    """The figures of each bar, and whether more waits to be counted than was read. is_number: of
-    the figures only how many calls there are."""
+    """The figures of each bar, those that a split asks for, and whether more waits to be counted
+    than was read. is_complete: all calls are counted."""
     stored = read_spans(
         project_id=project_id,
         marginal=only.marginal,
@@ -385,7 +404,9 @@ def _counts(
         most_uncounted=rollups.MOST_UNCOUNTED,
         words=only.words,
         fits=only.has,
-        is_number=is_number,
+        heads=() if split is None else (split.value,),
+        ends=only.ends,
+        is_complete=is_complete,
     )
     found: list[Counts] = [{} for _ in edges[1:]]
     for rows in stored.figures.values():

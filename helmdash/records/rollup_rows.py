@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -35,6 +36,7 @@ from helmdash.records.kept_sums import Row, Versioned, VersionedSum, summed
 from helmdash.records.models import Call, Fit, PlanRecord, Rollup, UncountedCalls
 from helmdash.records.querysets import moment
 from helmdash.records.replica import connection_for
+from helmdash.records.rollup_keys import AskedKeys
 
 _ROLLUPS = Rollup._meta.db_table
 _UNCOUNTED = UncountedCalls._meta.db_table
@@ -75,11 +77,6 @@ class Stored:
     is_behind: bool = False
 
 
-def key_text(key: Key) -> str:
-    """A key as it is stored, with U+FFFD for what no database stores."""
-    return orjson.dumps(key).decode()
-
-
 def read_spans(
     *,
     project_id: int,
@@ -90,18 +87,23 @@ def read_spans(
     fits: Callable[[Key], bool] | None = None,
     distributions: Collection[Distribution] = (),
     is_summed: bool = False,
-    is_number: bool = False,
+    heads: Collection[str] | None = None,
+    ends: Sequence[str] = (),
+    is_complete: bool = False,
 ) -> Stored:
     """The figures of a marginal in some spans, and the oldest of what waits. One statement; a
     second for what has changed since it was summed (PostgreSQL), and a third where that changes
     meanwhile.
 
-    words: only keys that begin with one of them; None: every key. fits: only keys of which it is
-    true, as far as they are stored; what waits is told whole. distributions: those that are wanted
-    of what is stored. is_summed: who reads needs no period apart (records.kept_sums). is_number: of
-    what is stored only how many calls there were.
+    words: only keys that begin with one of them; None: every key. ends: what a stored key ends with
+    (`key_end`), all of them. fits: only keys of which it is true, as far as they are stored; what
+    waits is told whole. is_complete: no call is left to be counted, so months have every key.
+    distributions: those that are wanted of what is stored. is_summed: who reads needs no period
+    apart (records.kept_sums). heads: of plain counts only the calls and the words under these heads
+    (core.rollups.figures), which hold no quotes; None: all.
     """
-    asked = _Asked(project_id, marginal, spans, most_uncounted, words, distributions, is_number)
+    keys = AskedKeys(project_id, marginal, words, ends, is_complete=is_complete)
+    asked = _Asked(project_id, marginal, spans, most_uncounted, keys, distributions, heads)
     has_versions = connection_for(Rollup).vendor == "postgresql"
     if is_summed and has_versions:
         found, long = asked.read(fits, has_texts=False)
@@ -131,9 +133,9 @@ class _Asked:
     marginal: Marginal
     spans: Sequence[Span]
     most_uncounted: int
-    words: Sequence[str] | None
+    keys: AskedKeys
     distributions: Collection[Distribution]
-    is_number: bool
+    heads: Collection[str] | None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -146,10 +148,9 @@ class _Asked:
 
     def load(self, row: Row) -> Counts:
         """The figures of a row that are wanted."""
-        if self.is_number:
-            # Figures are a hundred words: a tenth of the time that it takes to read them all.
-            told = _NUMBER.search(row.figures)
-            return {CALLS: int(told[1])} if told else {}
+        if self.heads is not None:
+            found = _words_under(tuple(self.heads)).findall(row.figures)
+            return {word: int(count) for word, count in found}
         counts = _load(row.figures, row.distributions)
         is_whole = any(word in row.figures for word in _WHOLE)
         return with_only(counts, self.distributions) if is_whole else counts
@@ -190,10 +191,6 @@ class _Asked:
     def _statement(self, has_texts: bool) -> tuple[str, list[Any]]:
         figures = ", ".join(["figures", *self.columns])
         nothing = ", ".join(["NULL"] * len(self.columns))
-        # The key up to the end of its first word, which no other word's key begins with.
-        begins = [key_text((word,))[:-1] for word in self.words or ()]
-        of_words = " OR ".join(["substr(key, 1, %s) = %s"] * len(begins)) or "1 = 0"
-        narrowed = "" if self.words is None else f" AND ({of_words})"
         pieces: list[str] = []
         values: list[Any] = []
         for span in self.spans:
@@ -201,12 +198,13 @@ class _Asked:
                 told = f"0, '', {figures}"
             else:
                 told = ", ".join(filter(None, [_VERSIONS, "''", nothing]))
+            narrowed, those = self.keys.within(span)
             of_span = f"SELECT width, period, key, {told} FROM {_ROLLUPS}{_OF_SPAN}{narrowed}"
             pieces.append(of_span)
             first = _LEAST if span.first is None else span.first
             end = _MOST if span.end is None else span.end
             values += [self.project_id, self.marginal.value, span.width.value, first, end]
-            values += [each for begin in begins for each in (len(begin), begin)]
+            values += those
         columns = ", ".join(filter(None, ["-1, 0, '', 0, '', changes", nothing]))
         pieces.append(
             f"SELECT {columns} FROM (SELECT changes FROM"
@@ -265,8 +263,15 @@ def read_keys(
     return keys, [change for text in texts for change in load_changes(text)]
 
 
-# The number of calls in a row's JSON. No word of it holds this, for in a word quotes are escaped.
-_NUMBER: Final = re.compile(f'"{CALLS}":(-?[0-9]+)')
+@lru_cache(maxsize=8)
+def _words_under(heads: tuple[str, ...]) -> re.Pattern[str]:
+    """Finds the calls, and the words under some heads, in a row's JSON: a third of the time that it
+    takes to read and add up all its words. A word that only looks so within another one is behind
+    an escaped quote, never behind what is between words."""
+    words = "|".join([CALLS, *(f'{head}:[^"]*' for head in heads)])
+    return re.compile(f'[{{,]"({words})":(-?[0-9]+)')
+
+
 # Words that only rows of before release 2 have among their plain counts.
 _WHOLE: Final = tuple(f'"{each.value}:' for each in Distribution)
 _OF_SPAN = (

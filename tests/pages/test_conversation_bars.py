@@ -10,8 +10,6 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from helmdash.core.rollups.figures import CALLS, Marginal
-from helmdash.core.rollups.periods import Span, Width
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import over_time
@@ -20,7 +18,6 @@ from helmdash.queries.list_series import list_series
 from helmdash.queries.series import Bar, count_rows
 from helmdash.records.bulk import allocate_ids, analyze, insert_rows
 from helmdash.records.models import Conversation
-from helmdash.records.rollup_rows import read_spans
 from tests.factories import NOW, make_capture
 from tests.pages.test_conversation_search import most_rows, statements
 from tests.recording.support import record
@@ -148,25 +145,6 @@ def test_bars_take_few_queries(talks: ProjectInfo, monkeypatch: pytest.MonkeyPat
     with CaptureQueriesContext(connection) as queries:
         _bars(talks, ConversationFilters())
     assert len(queries) == 5
-
-
-def test_a_number_of_calls_is_read_whatever_the_words_beside_it(project: ProjectInfo) -> None:
-    record(project, *[make_capture(model='a/"n":7', started_at=NOW) for _ in range(3)])
-    fold_all()
-
-    def read(*, is_number: bool) -> list[dict[str, int]]:
-        found = read_spans(
-            project_id=project.id,
-            marginal=Marginal.ALL,
-            spans=[Span(Width.DAY, None, None)],
-            most_uncounted=0,
-            is_number=is_number,
-        )
-        return [dict(counts) for rows in found.figures.values() for _, _, counts in rows]
-
-    (whole,) = read(is_number=False)
-    assert any('"n":7' in word for word in whole)
-    assert read(is_number=True) == [{CALLS: 3}] == [{CALLS: whole[CALLS]}]
 
 
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:

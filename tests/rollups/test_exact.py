@@ -62,7 +62,8 @@ from helmdash.records.models import (
     UncountedCalls,
 )
 from helmdash.records.plan_facts import plan_facts_of
-from helmdash.records.rollup_rows import COLUMN_OF, Slot, key_text, read_periods
+from helmdash.records.rollup_keys import key_text
+from helmdash.records.rollup_rows import COLUMN_OF, Slot, read_periods
 from tests.factories import NOW, make_capture
 from tests.plan_rows import make_plan
 from tests.recording.support import make_ruled_project, record

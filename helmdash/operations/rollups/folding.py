@@ -24,7 +24,8 @@ from helmdash.operations.rollups.storing import store_slots
 from helmdash.records.call_facts import load_changes
 from helmdash.records.level_counts import count_levels, dump_levels, load_levels
 from helmdash.records.models import RollupState, UncountedCalls
-from helmdash.records.rollup_rows import Slot, key_text, read_slots
+from helmdash.records.rollup_keys import key_text
+from helmdash.records.rollup_rows import Slot, read_slots
 
 # Transactions of recording that are added at once: some tenths of a second where each is a batch
 # of 500 calls, ten milliseconds where each is a call.
