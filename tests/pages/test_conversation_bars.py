@@ -135,6 +135,15 @@ def test_bars_are_found_by_an_index(talks: ProjectInfo, asked: dict[str, Any]) -
     assert any("INDEX" in step and "latest_at>? AND latest_at<?" in step for step in steps), steps
 
 
+def test_bars_before_a_moment_are_told_by_the_newest_calls_alone(talks: ProjectInfo) -> None:
+    """No index has the first ones beside them."""
+    with statements() as ran:
+        _bars(talks, ConversationFilters(until=NOW - timedelta(days=2)))
+
+    assert ran
+    assert not [statement for statement, _ in ran if "started_at" in statement]
+
+
 def test_bars_take_few_queries(talks: ProjectInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     """How far back, and their number; of the oldest, when it was, or how many calls there were."""
     with CaptureQueriesContext(connection) as queries:

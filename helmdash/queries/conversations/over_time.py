@@ -62,11 +62,11 @@ def newest_moments(*, project_id: int, filters: ConversationFilters) -> Countabl
     """When the newest conversations that fit had their newest call, and their level: MOST_COUNTED
     at most, MOST_LISTED where their rows are looked at. One query, two more with a model, one more
     and those of TermTable.conditions with terms; two at most to count them."""
-    rows = found_by_index(project_id, filters)
     if filters.is_tried:
-        return _tried(rows, project_id, filters)
+        return _tried(project_id, filters)
     most = MOST_COUNTED if _has_index(filters) else MOST_LISTED
-    rows = _until(rows, filters)
+    # Whose newest call was before a moment, its first one was as well, which no index says.
+    rows = _until(found_by_index(project_id, replace(filters, until=None)), filters)
     places = rows.order_by("-latest_at", "-id").values_list("latest_at", "id")
     found = list(places[most - 1 : most + 1])
     if len(found) < 2:
@@ -89,9 +89,8 @@ def first_moment(*, project_id: int) -> datetime | None:
     return at
 
 
-def _tried(
-    indexed: QuerySet[Conversation], project_id: int, filters: ConversationFilters
-) -> Newest:
+def _tried(project_id: int, filters: ConversationFilters) -> Newest:
+    indexed = found_by_index(project_id, filters)
     rows = narrowed(indexed, project_id, filters)
     looked = reach(indexed, filters)
     rows = _until(looked.within(rows) if looked else rows, filters)
