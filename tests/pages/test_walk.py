@@ -333,7 +333,7 @@ QUERIES = {
     "/trims/": 19,
     "/try/plan/": 7,
     "/budgets/": 16,
-    "/settings/": 10,
+    "/settings/": 11,
     "/settings/care/": 5,
     "/connect/?since=9999999999": 15,  # from now on
     "/settings/gateway/": 7,

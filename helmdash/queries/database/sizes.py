@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Model, QuerySet
 
 from helmdash.queries import rollups
+from helmdash.records.level_counts import read_levels
 from helmdash.records.models import Call, Conversation, Fit
 
 # Counting stops here: "more than 100,000" is all a settings page has to say.
@@ -26,18 +27,22 @@ class RowCounts:
 
 
 def row_counts(*, project_id: int) -> RowCounts:
-    """Rows of a project: calls from rollups, the others, and calls where rollups are not made yet,
-    from MOST_COUNTED index entries at most. Six queries at most."""
+    """Rows of a project: calls from rollups, conversations by how many stand at each level; fits,
+    and what is not counted there yet, from MOST_COUNTED index entries at most. Seven queries at
+    most."""
     calls = rollups.held_calls(project_id=project_id)
-    counted = {
-        "conversations": _bounded(Conversation.objects.filter(project_id=project_id)),
-        "fits": _bounded(Fit.objects.filter(project_id=project_id)),
-    }
+    levels = read_levels(project_id)
+    counted = {"fits": _bounded(Fit.objects.filter(project_id=project_id))}
     if calls is None:
         calls = counted["calls"] = _bounded(Call.objects.filter(project_id=project_id))
+    if levels is None:
+        talks = Conversation.objects.filter(project_id=project_id)
+        conversations = counted["conversations"] = _bounded(talks)
+    else:
+        conversations = levels.total()
     return RowCounts(
         calls=calls,
-        conversations=counted["conversations"],
+        conversations=conversations,
         fits=counted["fits"],
         bounded=frozenset(name for name, rows in counted.items() if rows >= MOST_COUNTED),
     )
