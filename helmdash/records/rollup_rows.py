@@ -106,15 +106,12 @@ def read_spans(
     asked = _Asked(project_id, marginal, spans, most_uncounted, keys, distributions, heads)
     has_versions = connection_for(Rollup).vendor == "postgresql"
     if is_summed and has_versions:
-        found, long = asked.read(fits, has_texts=False)
+        found, long = asked.read(fits, has_texts=False, is_apart=False)
         if asked.add_sums(found, long):
             return found
-    found, long = asked.read(fits, has_texts=True)
+    found, long = asked.read(fits, has_texts=True, is_apart=not is_summed)
     for (key, width), rows in long.items():
-        if is_summed:
-            told = summed(asked.place(key, width), [each.row for each in rows], asked.load)
-        else:
-            told = [(Width(width), each.row.period, asked.load(each.row)) for each in rows]
+        told = summed(asked.place(key, width), [each.row for each in rows], asked.load)
         found.figures.setdefault(key, []).extend(told)
     return found
 
@@ -122,6 +119,9 @@ def read_spans(
 # What tells that the figures of a row on PostgreSQL are still the same: who wrote it, and where it
 # lies.
 _VERSIONS: Final = "id, xmin::text || ctid::text"
+# A year of bars is thousands of rows, of which each is looked up here.
+_WIDTHS: Final = {each.value: each for each in Width}
+_QUARTER: Final = Width.QUARTER.value
 _LongRows = dict[tuple[Key, int], list[Versioned]]
 
 
@@ -144,22 +144,23 @@ class _Asked:
     def place(self, key: Key, width: int) -> Hashable:
         """Under which a sum is kept."""
         alias = connection_for(Rollup).alias
-        return (alias, self.project_id, self.marginal, self.columns, key, width)
+        heads = None if self.heads is None else (*self.heads,)
+        return (alias, self.project_id, self.marginal, self.columns, heads, key, width)
 
     def load(self, row: Row) -> Counts:
         """The figures of a row that are wanted."""
         if self.heads is not None:
-            found = _words_under(tuple(self.heads)).findall(row.figures)
-            return {word: int(count) for word, count in found}
+            told = _words_under(tuple(self.heads)).findall(row.figures)
+            return {word: int(count) for word, count in told}
         counts = _load(row.figures, row.distributions)
         is_whole = any(word in row.figures for word in _WHOLE)
         return with_only(counts, self.distributions) if is_whole else counts
 
     def read(
-        self, fits: Callable[[Key], bool] | None, *, has_texts: bool
+        self, fits: Callable[[Key], bool] | None, *, has_texts: bool, is_apart: bool
     ) -> tuple[Stored, _LongRows]:
         """Quarter-hours and what waits; and rows of wider periods by key and width, with their
-        figures, or with their versions alone."""
+        figures, or with their versions alone. is_apart: wider periods with the quarter-hours."""
         found = Stored()
         waiting = 0
         # Every period has the same keys: each is looked at once.
@@ -181,8 +182,8 @@ class _Asked:
                 continue
             row = Row(width, period, text, tuple(others))
             # A quarter-hour is seldom in the next reader's range as well.
-            if width == Width.QUARTER:
-                found.figures.setdefault(key, []).append((Width.QUARTER, period, self.load(row)))
+            if is_apart or width == _QUARTER:
+                found.figures.setdefault(key, []).append((_WIDTHS[width], period, self.load(row)))
             else:
                 long.setdefault((key, width), []).append(Versioned(pk, version, row))
         is_behind = waiting > self.most_uncounted
