@@ -96,6 +96,8 @@ def test_rows_that_were_not_read_are_estimated_by_the_calls(
 ) -> None:
     """Two calls to a conversation, at any time: and that is what is estimated."""
     monkeypatch.setattr("helmdash.queries.conversations.over_time.MOST_COUNTED", 4)
+    monkeypatch.setattr("helmdash.queries.conversations.over_time.MOST_LISTED", 4)
+    monkeypatch.setattr("helmdash.queries.list_series.MOST_LISTED", 4)
     for hours in range(10):
         at = NOW - timedelta(hours=hours)
         talk = make_capture(conversation=f"c{hours}", started_at=at)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from django.core.exceptions import EmptyResultSet
+from django.db import connection
 from django.db.models import Min, QuerySet
 
 from helmdash.core.budgets.levels import LEVELS
@@ -25,15 +25,16 @@ from helmdash.queries.series import Bar
 from helmdash.records.models import Conversation
 from helmdash.records.replica import connection_for
 
-# Conversations that the database counts by an index alone: five milliseconds. Where it looks at the
-# rows as well, MOST_LISTED take as long.
+# Conversations that PostgreSQL counts by an index alone: five milliseconds. Where it looks at the
+# rows as well, MOST_LISTED take as long. SQLite has neither bars nor arrays to count by, and its
+# rows are read in this process anyhow.
 MOST_COUNTED: Final = 20_000
 _LEVEL_OF: Final = {row.severity: level.value for level, row in LEVELS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """Rows that the database counts (queries.list_series.Countable)."""
+    """Rows that PostgreSQL counts (queries.list_series.Countable)."""
 
     rows: QuerySet[Conversation]
     read_from: datetime | None
@@ -61,9 +62,9 @@ class _Counted:
 def newest_moments(*, project_id: int, filters: ConversationFilters) -> Countable:
     """When the newest conversations that fit had their newest call, and their level: MOST_COUNTED
     at most, MOST_LISTED where their rows are looked at. One query, two more with a model, one more
-    and those of TermTable.conditions with terms; two at most to count them."""
-    if filters.is_tried:
-        return _tried(project_id, filters)
+    and those of TermTable.conditions with terms; on PostgreSQL two at most to count them."""
+    if filters.is_tried or connection.vendor != "postgresql":
+        return _read(project_id, filters)
     most = MOST_COUNTED if _has_index(filters) else MOST_LISTED
     # Whose newest call was before a moment, its first one was as well, which no index says.
     rows = _until(found_by_index(project_id, replace(filters, until=None)), filters)
@@ -89,7 +90,7 @@ def first_moment(*, project_id: int) -> datetime | None:
     return at
 
 
-def _tried(project_id: int, filters: ConversationFilters) -> Newest:
+def _read(project_id: int, filters: ConversationFilters) -> Newest:
     indexed = found_by_index(project_id, filters)
     rows = narrowed(indexed, project_id, filters)
     looked = reach(indexed, filters)
@@ -110,23 +111,11 @@ def _count(rows: QuerySet[Conversation], bars: Sequence[Bar]) -> Sequence[tuple[
         counted, values = inside.order_by().values("latest_at", "severity").query.sql_with_params()
     except EmptyResultSet:  # no model is spelt so, say
         return ()
-    connection = connection_for(Conversation)
-    if connection.vendor == "postgresql":
-        statement = (
-            "SELECT width_bucket(c.latest_at, %s::timestamptz[]) - 1, c.severity, COUNT(*)"
-            f" FROM ({counted}) AS c GROUP BY 1, 2"
-        )
-        edges: Any = [bar.since for bar in bars]
-    else:
-        # In this order: from each bar into the index.
-        statement = (
-            "SELECT e.key, c.severity, COUNT(*) FROM json_each(%s) AS e"
-            f" CROSS JOIN ({counted}) AS c"
-            " WHERE c.latest_at >= e.value ->> 0 AND c.latest_at < e.value ->> 1 GROUP BY 1, 2"
-        )
-        adapt = connection.ops.adapt_datetimefield_value
-        edges = json.dumps([[adapt(bar.since), adapt(bar.until)] for bar in bars])
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [edges, *values])
+    statement = (
+        "SELECT width_bucket(c.latest_at, %s::timestamptz[]) - 1, c.severity, COUNT(*)"
+        f" FROM ({counted}) AS c GROUP BY 1, 2"
+    )
+    with connection_for(Conversation).cursor() as cursor:
+        cursor.execute(statement, [[bar.since for bar in bars], *values])
         found: Sequence[tuple[int, int, int]] = cursor.fetchall()
         return found
