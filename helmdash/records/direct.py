@@ -324,7 +324,8 @@ def _prepares(database: BaseDatabaseWrapper) -> bool:
     if driver.prepare_threshold is None:
         return False
     if driver not in _unpooled:
-        ((process,),) = driver.execute("SELECT pg_backend_pid()").fetchall()
+        with database.wrap_database_errors:
+            ((process,),) = driver.execute("SELECT pg_backend_pid()").fetchall()
         if process != driver.info.backend_pid:
             driver.prepare_threshold = None
             return False
