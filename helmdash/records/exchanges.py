@@ -31,7 +31,8 @@ PLANS_SECONDS = 2.0
 _MOST_KEPT = 200
 # What a table's other columns, or somebody's DEALLOCATE, make of what was prepared before:
 # feature_not_supported ("cached plan must not change result type"), invalid_sql_statement_name.
-_STALE = frozenset({"0A000", "26000"})
+# Whoever asks once more has it prepared anew.
+STALE = frozenset({"0A000", "26000"})
 _FAULTS = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE, ExecStatus.PIPELINE_ABORTED)
 
 
@@ -137,7 +138,7 @@ class _Exchange:
         for result in results:
             if result.status in _FAULTS:
                 error = error_from_result(result, encoding=self._driver.info.encoding)
-                if error.sqlstate in _STALE:
+                if error.sqlstate in STALE:
                     self._kept.names.clear()
                 raise error
         self._kept.names |= self._fresh

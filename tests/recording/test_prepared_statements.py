@@ -236,3 +236,25 @@ def _of_another_process(found: bytes) -> bytes:
     """BackendKeyData is `K`, twelve as its length, the process and a secret."""
     head, key, rest = found.partition(b"K\0\0\0\x0c")
     return head + key + b"\0\0\0\x01" + rest[4:] if key and b"server_version" in head else found
+
+
+@pytest.mark.parametrize("calls", [1, 40])
+def test_a_stale_plan_refuses_no_calls(project: ProjectInfo, calls: int) -> None:
+    """A migration comes while calls are stored."""
+    changing = "ALTER TABLE records_callname ALTER call_id TYPE"
+
+    def work() -> None:
+        def some(name: str) -> list[Capture]:
+            return [Capture(model="m", id=f"{name} {number}") for number in range(calls)]
+
+        record(project, *some("before"))
+        direct.tell(f"{changing} numeric", [])
+        try:
+            record(project, *some("after"))
+        finally:
+            direct.tell(f"{changing} bigint", [])
+        record(project, *some("last"))
+
+    storing(work)
+
+    assert Call.objects.count() == 3 * calls

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from django.db import IntegrityError, OperationalError, transaction
+from django.db import DatabaseError, OperationalError, transaction
 
 from helmdash.operations.database import timeouts
 from helmdash.records import partitions
 from helmdash.records.direct import is_postgres
+from helmdash.records.exchanges import STALE
 
 Result = TypeVar("Result")
 
@@ -45,7 +46,7 @@ def write(work: Callable[[], Result]) -> Result:
         try:
             with writer_lock(), transaction.atomic():
                 return work()
-        except (Collision, IntegrityError, OperationalError) as error:
+        except (Collision, DatabaseError) as error:
             if attempt == ATTEMPTS or not _is_collision(error):
                 raise
     raise AssertionError("unreachable: the last attempt returns or raises")
@@ -82,11 +83,11 @@ def writer_lock() -> Iterator[None]:
 
 
 def _is_collision(error: Exception) -> bool:
-    """True when another writer was first (same id), the database broke a deadlock, or the month of
-    a row was dropped meanwhile.
+    """True when another writer was first (same id), the database broke a deadlock, the month of a
+    row was dropped meanwhile, or a migration made stale what was prepared.
 
     SQLite lets one writer in at a time: there an error of integrity is never one of these.
     """
     if isinstance(error, Collision) or partitions.is_missing(error):
         return True
-    return getattr(error.__cause__, "sqlstate", None) in _COLLISIONS
+    return getattr(error.__cause__, "sqlstate", None) in _COLLISIONS | STALE
