@@ -189,6 +189,13 @@ def asked_ahead(questions: Sequence[Question]) -> Iterator[None]:
         _here.answers = None
 
 
+def forget_asked_ahead() -> None:
+    """What was asked ahead, and nobody has had the answer to, is asked anew: another writer was
+    waited for since."""
+    if _here.answers:
+        _here.answers.clear()
+
+
 class _Together:
     """Statements that wait to be sent at once. Django calls it before one that goes its way: what
     was told before that is sent before."""

@@ -281,6 +281,24 @@ def test_what_another_writer_stored_while_its_conversation_was_waited_for_is_met
     assert set(Call.objects.values_list("name", flat=True)) == {"before", "by gateway"}
 
 
+def test_what_another_writer_stored_while_a_batch_waited_to_begin_conversations_is_met() -> None:
+    """Several are inserted before anything else; what was asked ahead is older than that."""
+    project = make_ruled_project()
+    first = prompt(6, id="by gateway", also_known=("resp-1",), routes=(CallRoute.GATEWAY,))
+    second = prompt(6, id="by span", also_known=("resp-1",), routes=(CallRoute.OTLP_SPAN,))
+    beside = prompt(5, id="beside", conversation="another")
+
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            record(project, first)
+            waiting = threads.submit(storing, lambda: record(project, second, beside, also=booked))
+            wait_for_a_lock()
+        answers = waiting.result()
+
+    assert [answer.duplicate for answer in answers] == [True, False]
+    assert set(Call.objects.values_list("name", flat=True)) == {"by gateway", "beside"}
+
+
 def wait_for_a_lock() -> None:
     """Until a connection to this database waits for another one."""
     asked = (

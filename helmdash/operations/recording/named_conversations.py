@@ -16,7 +16,7 @@ from helmdash.operations.recording.conversation_rows import (
 )
 from helmdash.operations.recording.judging import Judged
 from helmdash.records.call_names import find_conversations
-from helmdash.records.direct import is_postgres
+from helmdash.records.direct import forget_asked_ahead, is_postgres
 
 
 def lock_conversations(
@@ -35,6 +35,8 @@ def lock_conversations(
     if missing:
         is_alone = not is_postgres() or len(missing) == 1
         found |= make_named(project_id, missing, ids, is_alone=is_alone)
+        if not is_alone:
+            forget_asked_ahead()  # another writer may have been making one
     if len(found) < len(names):
         raise Collision("a conversation was deleted while a call of it came in")
     return found
@@ -58,7 +60,10 @@ def _lock_elsewhere(
     if not sessions:
         return {}
     ids = find_conversations(project_id, sessions)
-    rows = {row.id: row for row in lock_by_id(project_id, ids.values())} if ids else {}
+    if not ids:
+        return {}
+    rows = {row.id: row for row in lock_by_id(project_id, ids.values())}
+    forget_asked_ahead()
     # A batch may name one by both of its names: that is one row.
     rows |= {row.id: row for row in held if row.id in rows}
     found = {name: rows.get(ids.get(session or "", 0)) for name, session in told.items()}
