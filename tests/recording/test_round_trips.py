@@ -299,6 +299,29 @@ def test_what_another_writer_stored_while_a_batch_waited_to_begin_conversations_
     assert set(Call.objects.values_list("name", flat=True)) == {"by gateway", "beside"}
 
 
+def test_what_another_writer_stored_while_a_sessions_conversation_was_waited_for_is_met() -> None:
+    """It is found by another name than the batch has for it, and locked after what was asked
+    ahead."""
+    project = make_ruled_project()
+    told = {"conversation": "session", "client_name": "gemini-cli", "routes": (CallRoute.OTLP_LOG,)}
+    known = {"routes": (CallRoute.GATEWAY,)}
+    record(project, nameless("Please look", id="g1", also_known=("resp-1",), **known))
+    record(project, prompt(6, id="log 1", also_known=("resp-1",), **told))
+    later = nameless("Please look", "Fine.", "and?", id="g2", also_known=("resp-2",), **known)
+    again = prompt(6, id="log 2", also_known=("resp-2",), **told)
+
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            list(Conversation.objects.select_for_update())
+            waiting = threads.submit(storing, lambda: record(project, again, also=booked)[0])
+            wait_for_a_lock()
+            record(project, later)
+        answer = waiting.result()
+
+    assert answer.duplicate
+    assert set(Call.objects.values_list("name", flat=True)) == {"g1", "g2"}
+
+
 def wait_for_a_lock() -> None:
     """Until a connection to this database waits for another one."""
     asked = (
