@@ -35,6 +35,7 @@ from helmdash.records import secrets
 from helmdash.records.models import Call, Conversation, Project, RecorderLedger
 from tests.factories import NOW
 from tests.recorder.support import call, counts, expected, names, submit
+from tests.recording.support import make_ruled_project
 
 Make = Callable[..., Recorder]
 
@@ -708,3 +709,30 @@ def _until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
             return True
         tick.wait(0.01)
     return False
+
+
+def test_reports_that_are_half_stored_when_the_server_stops_are_answered(
+    started: Recorder, project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of two projects wait together, and the database goes between the two."""
+    other, goes_on = make_ruled_project(slug="other", name="Other"), threading.Event()
+
+    def store(**given: Any) -> object:
+        if given["project"].id == other.id:
+            raise OperationalError("gone")
+        goes_on.wait(5)
+        return record_calls(**given)
+
+    monkeypatch.setattr(group_commit, "record_calls", store)
+    _, stored, left = [
+        started.record(project=each, captures=[call(number)], caller="key", now=NOW)
+        for number, each in enumerate((project, project, other))
+    ]
+    goes_on.set()
+    assert stored.result(5)
+    started.stop(0.3)
+
+    with pytest.raises(RecorderFull, match="stopping"):
+        left.result(0)
+    row = RecorderLedger.objects.get(name=started.name)
+    assert (row.stored, row.waiting) == (2, 0)

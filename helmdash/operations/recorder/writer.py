@@ -205,8 +205,9 @@ class Writer:
         if self._intake.wait(0.0 if self._deadline is not None else _LEDGER_SECONDS):
             units = self._intake.take()
             if not self._store(units):
-                self._intake.refuse_reports(RecorderFull("The server is stopping."), held=units)
-                self._intake.give_back(units)
+                left = [unit for unit in units if not unit.is_settled]
+                self._intake.refuse_reports(RecorderFull("The server is stopping."), held=left)
+                self._intake.give_back(left)
                 return False
             self._intake.tidy(is_idle=False)
             self._note()
