@@ -29,6 +29,7 @@ from helmdash.records.models import (
     Call,
     CallPayload,
     Conversation,
+    LearnedWindow,
     Project,
     RecorderLedger,
 )
@@ -320,6 +321,27 @@ def test_what_another_writer_stored_while_a_sessions_conversation_was_waited_for
 
     assert answer.duplicate
     assert set(Call.objects.values_list("name", flat=True)) == {"g1", "g2"}
+
+
+def test_who_waits_to_begin_a_conversation_keeps_nobody_from_what_it_has_learned() -> None:
+    """Else who has begun it waits for that, and the database breaks one off after a second."""
+    project = make_ruled_project()
+    told = "This model's maximum context length is 16384 tokens. You sent 20000."
+    failed = {"status": "error", "http_status": 400, "finish_reason": None, "error_message": told}
+    record(project, prompt(5, id="before", conversation="other"))
+
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            record(project, prompt(5, id="first"))
+            refused = prompt(None, id="second", **failed)
+            waiting = threads.submit(storing, lambda: record(project, refused, also=booked))
+            wait_for_a_lock()
+            direct.tell("SET LOCAL lock_timeout = '500ms'", [])
+            record(project, prompt(None, id="third", conversation="another", **failed))
+        waiting.result()
+
+    assert LearnedWindow.objects.get().tokens == 16_384
+    assert Call.objects.count() == 4
 
 
 def wait_for_a_lock() -> None:

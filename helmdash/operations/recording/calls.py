@@ -95,6 +95,8 @@ def record_calls(
             batch, answers = _record(project, items, newest, cutting, keys, now)
         with batch.told_together(ends=is_ahead):
             batch.write()
+            # Behind the conversations: who waits to begin one is not to hold a row of these.
+            keep_windows(project_id=project.id, items=batch.items, rules=newest, now=now)
             if also is not None and is_ahead:
                 also(answers)
         if also is not None and not is_ahead:
@@ -169,7 +171,6 @@ def _record(
             writer.take_again(first, item)
             answers[at] = replace(first.answer, id=item.capture.id or "", duplicate=True)
     writer.prepare()
-    keep_windows(project_id=project.id, items=writer.items, rules=rules, now=now)
     delete_unused([*conversations.values(), *left, *writer.left])
     return writer, tuple(answers[at] for at in range(len(moved), len(judged)))
 
