@@ -305,10 +305,12 @@ def test_what_another_writer_stored_while_a_sessions_conversation_was_waited_for
     ahead."""
     project = make_ruled_project()
     told = {"conversation": "session", "client_name": "gemini-cli", "routes": (CallRoute.OTLP_LOG,)}
-    known = {"routes": (CallRoute.GATEWAY,)}
-    record(project, nameless("Please look", id="g1", also_known=("resp-1",), **known))
+    gateway = (CallRoute.GATEWAY,)
+    record(project, nameless("Please look", id="g1", also_known=("resp-1",), routes=gateway))
     record(project, prompt(6, id="log 1", also_known=("resp-1",), **told))
-    later = nameless("Please look", "Fine.", "and?", id="g2", also_known=("resp-2",), **known)
+    later = nameless(
+        "Please look", "Fine.", "and?", id="g2", also_known=("resp-2",), routes=gateway
+    )
     again = prompt(6, id="log 2", also_known=("resp-2",), **told)
 
     with ThreadPoolExecutor(1) as threads:
