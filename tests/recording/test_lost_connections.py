@@ -18,6 +18,7 @@ from helmdash.records import direct
 from helmdash.records.direct import is_postgres
 from helmdash.records.models import Call, Conversation
 from tests.recording.support import make_ruled_project, prompt, record, storing
+from tests.support.postgres import reach
 
 pytestmark = [
     pytest.mark.skipif(not is_postgres(), reason="SQLite is a file"),
@@ -69,12 +70,7 @@ def _serve(listener: socket.socket, server: tuple[str, int], line: Line) -> None
 
 
 def _pass_on(client: socket.socket, server: tuple[str, int], line: Line) -> None:
-    host, port = server
-    if host.startswith("/"):
-        behind = socket.socket(socket.AF_UNIX)
-        behind.connect(f"{host}/.s.PGSQL.{port}")
-    else:
-        behind = socket.create_connection(server)
+    behind = reach(server)
 
     def ask() -> None:
         with suppress(OSError):

@@ -17,6 +17,7 @@ from helmdash.records import direct, exchanges
 from helmdash.records.direct import is_postgres
 from helmdash.records.models import Call, Project
 from tests.recording.support import record, storing
+from tests.support.postgres import reach
 
 pytestmark = [
     pytest.mark.skipif(not is_postgres(), reason="SQLite's driver keeps its own"),
@@ -209,12 +210,7 @@ def _serve(listener: socket.socket, server: tuple[str, int]) -> None:
         client, _ = listener.accept()
     except OSError:
         return
-    host, port = server
-    if host.startswith("/"):
-        behind = socket.socket(socket.AF_UNIX)
-        behind.connect(f"{host}/.s.PGSQL.{port}")
-    else:
-        behind = socket.create_connection(server)
+    behind = reach(server)
     with client, behind:
         up = threading.Thread(target=_copy, args=(client, behind, _as_it_is), daemon=True)
         up.start()

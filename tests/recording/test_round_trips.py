@@ -270,15 +270,7 @@ def test_what_another_writer_stored_while_its_conversation_was_waited_for_is_met
     first = prompt(6, id="by gateway", also_known=("resp-1",), routes=(CallRoute.GATEWAY,))
     second = prompt(6, id="by span", also_known=("resp-1",), routes=(CallRoute.OTLP_SPAN,))
 
-    with ThreadPoolExecutor(1) as threads:
-        with transaction.atomic():
-            list(Conversation.objects.select_for_update())
-            waiting = threads.submit(storing, lambda: record(project, second, also=booked)[0])
-            wait_for_a_lock()
-            record(project, first)
-        answer = waiting.result()
-
-    assert answer.duplicate
+    assert told_while_it_waits(project, second, first).duplicate
     assert set(Call.objects.values_list("name", flat=True)) == {"before", "by gateway"}
 
 
@@ -313,15 +305,7 @@ def test_what_another_writer_stored_while_a_sessions_conversation_was_waited_for
     )
     again = prompt(6, id="log 2", also_known=("resp-2",), **told)
 
-    with ThreadPoolExecutor(1) as threads:
-        with transaction.atomic():
-            list(Conversation.objects.select_for_update())
-            waiting = threads.submit(storing, lambda: record(project, again, also=booked)[0])
-            wait_for_a_lock()
-            record(project, later)
-        answer = waiting.result()
-
-    assert answer.duplicate
+    assert told_while_it_waits(project, again, later).duplicate
     assert set(Call.objects.values_list("name", flat=True)) == {"g1", "g2"}
 
 
@@ -344,6 +328,17 @@ def test_who_waits_to_begin_a_conversation_keeps_nobody_from_what_it_has_learned
 
     assert LearnedWindow.objects.get().tokens == 16_384
     assert Call.objects.count() == 4
+
+
+def told_while_it_waits(project: ProjectInfo, waiting: Capture, meanwhile: Capture) -> Recorded:
+    """The answer to a call that waits for its conversation until another writer has stored one."""
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            list(Conversation.objects.select_for_update())
+            answer = threads.submit(storing, lambda: record(project, waiting, also=booked)[0])
+            wait_for_a_lock()
+            record(project, meanwhile)
+        return answer.result()
 
 
 def wait_for_a_lock() -> None:

@@ -14,6 +14,7 @@ import contextlib
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -256,3 +257,14 @@ def _as_unprivileged(
         )
         output.seek(0)
         return subprocess.CompletedProcess(done.args, done.returncode, output.read())
+
+
+def reach(server: tuple[str, int]) -> socket.socket:
+    """Connect to a server as its clients do. server: its host, or the directory of its socket, and
+    its port."""
+    host, port = server
+    if not host.startswith("/"):
+        return socket.create_connection(server)
+    behind = socket.socket(socket.AF_UNIX)
+    behind.connect(f"{host}/.s.PGSQL.{port}")
+    return behind
