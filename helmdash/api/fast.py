@@ -31,6 +31,7 @@ from helmdash.api.idempotency import HEADER
 from helmdash.api.problems import problem_response
 from helmdash.api.reporting import Report, read_many, read_single
 from helmdash.api.responding import answer
+from helmdash.doors.answers import Header, raw_headers, send_at_once
 from helmdash.doors.asgi import App, Receive, Scope, Send, connection_of
 from helmdash.doors.bodies.jsontext import dump_json
 from helmdash.doors.front import BODY_KEY, KEY_CONTEXT_KEY
@@ -68,7 +69,7 @@ class _Whole(NamedTuple):
     """An answer; its length is not among the headers."""
 
     status: int
-    headers: tuple[tuple[bytes, bytes], ...]
+    headers: list[Header]
     body: bytes
 
 
@@ -101,7 +102,7 @@ class FastReports:
         if whole is None:
             await self._app(scope, receive, send)
             return
-        await _send(scope, send, whole)
+        await send_at_once(connection_of(scope), send, *whole)
 
     async def _answer(self, request: ASGIRequest) -> _Whole | None:
         """The answer; None when it is Django's to give."""
@@ -177,22 +178,13 @@ def _is_report(scope: Scope) -> bool:
     )
 
 
-async def _send(scope: Scope, send: Send, whole: _Whole) -> None:
-    headers = [*whole.headers, (b"content-length", b"%d" % len(whole.body))]
-    connection = connection_of(scope)
-    if connection is not None and connection.answer_whole(whole.status, headers, whole.body):
-        return
-    await send({"type": "http.response.start", "status": whole.status, "headers": headers})
-    await send({"type": "http.response.body", "body": whole.body})
-
-
 @cache
-def _usual_headers() -> tuple[tuple[bytes, bytes], ...]:
+def _usual_headers() -> list[Header]:
     """Those of every good answer but its length: they are the same each time."""
     return _headers_of(answer(None))
 
 
-def _headers_of(response: HttpResponse) -> tuple[tuple[bytes, bytes], ...]:
+def _headers_of(response: HttpResponse) -> list[Header]:
     """With what the middleware adds to every answer of the API."""
 
     def respond(request: HttpRequest) -> HttpResponse:
@@ -200,6 +192,4 @@ def _headers_of(response: HttpResponse) -> tuple[tuple[bytes, bytes], ...]:
 
     for middleware in (SecurityMiddleware, CSPMiddleware, XFrameOptionsMiddleware):
         middleware(respond).process_response(HttpRequest(), response)
-    return tuple(
-        (name.lower().encode("ascii"), value.encode("latin-1")) for name, value in response.items()
-    )
+    return raw_headers(response)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 
-from helmdash.doors.asgi import Send
+from helmdash.doors.asgi import Connection, Send
 from helmdash.doors.faults import Fault
 from helmdash.doors.problems import CONTENT_TYPE, KINDS, Problem, body_of
 
@@ -53,11 +53,16 @@ def title_of(status: int) -> str:
     return _TITLES.get(status, "This cannot be read")
 
 
-async def send_response(send: Send, response: HttpResponse) -> None:
-    """An answer that Django's classes describe."""
-    headers = [
+def raw_headers(response: HttpResponse) -> list[Header]:
+    """The headers of an answer that Django's classes describe, as they are sent."""
+    return [
         (name.lower().encode("ascii"), value.encode("latin-1")) for name, value in response.items()
     ]
+
+
+async def send_response(send: Send, response: HttpResponse) -> None:
+    """An answer that Django's classes describe."""
+    headers = raw_headers(response)
     content_type = response.get("Content-Type", "text/plain").encode("latin-1")
     others = [header for header in headers if header[0] not in (b"content-type", b"content-length")]
     await send_whole(send, response.status_code, response.content, content_type, others)
@@ -75,5 +80,24 @@ async def send_whole(
         (b"connection", b"close"),
         *headers,
     ]
+    await send({"type": "http.response.start", "status": status, "headers": sent})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_at_once(
+    connection: Connection | None,
+    send: Send,
+    status: int,
+    headers: Iterable[Header],
+    body: bytes,
+) -> None:
+    """Send a response of one piece, in one write where its connection is ours; that stays open.
+
+    `headers` have names in small letters, content-length not among them. Raises RuntimeError for
+    bytes that no header may hold.
+    """
+    sent = [*headers, (b"content-length", b"%d" % len(body))]
+    if connection is not None and connection.answer_whole(status, sent, body):
+        return
     await send({"type": "http.response.start", "status": status, "headers": sent})
     await send({"type": "http.response.body", "body": body})

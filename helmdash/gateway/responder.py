@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 
 from helmdash.core.values import quick_value
+from helmdash.doors.answers import send_at_once
 from helmdash.doors.asgi import Connection, Message, Send
 from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.wire import WireError
@@ -84,12 +85,8 @@ class Responder:
         sent = list(headers)
         if b"content-type" not in [name for name, _ in sent]:
             sent.append(JSON)
-        sent.append((b"content-length", str(len(body)).encode()))
         self.has_begun = True
-        if self.connection is not None and self.connection.answer_whole(status, sent, body):
-            return
-        await self._send({"type": "http.response.start", "status": status, "headers": sent})
-        await self._send({"type": "http.response.body", "body": body})
+        await send_at_once(self.connection, self._send, status, sent, body)
 
     async def pass_on(self, message: Message) -> None:
         """A message of an answer that another process makes."""
