@@ -24,7 +24,7 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from helmdash.records.exchanges import Answer, Statement, exchange
+from helmdash.records.exchanges import Answer, Exchange, Statement, exchange
 
 # A connection of a thread that stores has this as psycopg's `prepare_threshold`: it prepares what
 # says so, and nothing because it was asked often.
@@ -136,7 +136,7 @@ def ask_prepared(
     if not _prepares(database):
         return ask(statement, values, of=database)
     if _here.together is not None:
-        _here.together.send()
+        _here.together.end()
     (answer,) = _exchange(database, [Statement(statement, values, is_prepared=True)])
     return answer.rows
 
@@ -197,29 +197,44 @@ def forget_asked_ahead() -> None:
 
 
 class _Together:
-    """Statements that wait to be sent at once. Django calls it before one that goes its way: what
-    was told before that is sent before."""
+    """Statements whose answers come at once. Django calls it before one that goes its way: what was
+    told before that is answered before."""
 
     def __init__(self, database: BaseDatabaseWrapper) -> None:
         self._database = database
-        self._waiting: list[Statement] = []
+        self._under_way: Exchange | None = None
 
     def __call__(self, execute: Callable[..., Any], *given: Any) -> Any:
-        self.send()
+        self.end()
         return execute(*given)
 
     def add(self, statement: Statement) -> None:
-        self._waiting.append(statement)
+        """Sent now, so that the database does it while the next one is made."""
+        with self._database.wrap_database_errors:
+            if self._under_way is None:
+                self._under_way = Exchange(self._database.connection)
+            self._under_way.send([statement])
 
-    def send(self, *last: Statement) -> list[Answer]:
-        """What waits, with what comes last; gives the answers."""
-        statements, self._waiting = [*self._waiting, *last], []
-        return _exchange(self._database, statements) if statements else []
+    def end(self, *last: Statement) -> list[Answer]:
+        """Have the answers to what was added, and to what comes last."""
+        under_way, self._under_way = self._under_way, None
+        if under_way is None:
+            return _exchange(self._database, last) if last else []
+        try:
+            with self._database.wrap_database_errors:
+                return under_way.end(last)
+        finally:
+            under_way.break_off()
+
+    def break_off(self) -> None:
+        """Have the connection back, where something failed before the end."""
+        if self._under_way is not None:
+            self._under_way.break_off()
 
 
 @contextmanager
 def told_together(*, ends: bool = False) -> Iterator[None]:
-    """What the block tells by `tell_prepared` is sent at its end in one round trip, and fails
+    """What the block tells by `tell_prepared` is answered at its end, in one round trip, and fails
     there. Only where `can_ask_ahead`.
 
     ends: with the block the transaction is over, and is committed in the same round trip, unless it
@@ -232,11 +247,12 @@ def told_together(*, ends: bool = False) -> Iterator[None]:
         with database.execute_wrapper(together):
             yield
         if not ends or database.savepoint_ids:
-            together.send()
-        elif (told := together.send(_COMMIT)[-1].tag) != _COMMIT.text:
+            together.end()
+        elif (told := together.end(_COMMIT)[-1].tag) != _COMMIT.text:
             # It is no fault to it that a broken transaction is rolled back.
             raise DatabaseError(f"COMMIT was answered by {told}")
     finally:
+        together.break_off()
         _here.together = None
 
 

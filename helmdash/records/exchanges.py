@@ -1,8 +1,8 @@
 """Several statements to PostgreSQL in one message, and their answers in one.
 
-psycopg's own pipeline sends each statement by itself and begins a transaction in a round trip of
-its own, and a fault of one shows while another is sent. Here all are sent at once by libpq's
-pipeline mode, and the first fault is raised when all answers are there (ADR 73).
+psycopg's own pipeline begins a transaction in a round trip of its own, and a fault of one statement
+shows while another is sent. Here libpq's pipeline mode takes all of them, at once or one after the
+other, and the first fault is raised when all answers are there (ADR 73).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
@@ -89,11 +90,11 @@ def exchange(driver: psycopg.Connection[Any], statements: Sequence[Statement]) -
     A transaction is begun with them where the driver would begin one. Raises psycopg.Error, that of
     the first which failed: those behind it were not carried out.
     """
-    kept = _kept.setdefault(driver, _Kept())
-    first = list(_sent_first(driver, kept))
-    with driver.lock:
-        answers = _Exchange(driver, kept).run([*first, *statements])
-    return answers[len(first) :]
+    whole = Exchange(driver)
+    try:
+        return whole.end(statements)
+    finally:
+        whole.break_off()
 
 
 def _sent_first(driver: psycopg.Connection[Any], kept: _Kept) -> Generator[Statement]:
@@ -114,27 +115,35 @@ def _sent_first(driver: psycopg.Connection[Any], kept: _Kept) -> Generator[State
         yield _PLAN_ANEW
 
 
-class _Exchange:
-    """One message and its answers."""
+class Exchange:
+    """One message and its answers. The message may be sent piece by piece: the server begins with
+    what it has while the rest is made.
 
-    def __init__(self, driver: psycopg.Connection[Any], kept: _Kept) -> None:
+    From `send` to `end` or `break_off` the connection is this one's alone.
+    """
+
+    def __init__(self, driver: psycopg.Connection[Any]) -> None:
         self._driver = driver
-        self._kept = kept
+        self._kept = _kept.setdefault(driver, _Kept())
         self._adapt = Transformer(driver)
         # Statements that are prepared by this message: not, where it fails.
         self._fresh: dict[tuple[str, tuple[int, ...]], bytes] = {}
+        # Of each result that is to come: whether it is the answer to a statement of the caller's.
+        self._is_answer: list[bool] = []
+        self._is_open = False
 
-    def run(self, statements: Sequence[Statement]) -> list[Answer]:
-        pgconn = self._driver.pgconn
-        # All values first: one that cannot be given leaves nothing half sent.
-        bound = [(each, *self._bound(each.values)) for each in statements]
-        pgconn.enter_pipeline_mode()
-        try:
-            is_told = [told for each in bound for told in self._send(pgconn, *each)]
-            pgconn.pipeline_sync()
-            results = self._driver.wait(_received(pgconn))
-        finally:
-            self._leave(pgconn)
+    def send(self, statements: Sequence[Statement]) -> None:
+        """Send some, and wait for nothing. Raises psycopg.Error of a value that cannot be given:
+        then none of these are sent; and where the connection is lost."""
+        self._put(statements)
+        with self._driver.lock:
+            # What the connection does not take now goes with the next.
+            self._driver.pgconn.flush()
+
+    def end(self, last: Sequence[Statement] = ()) -> list[Answer]:
+        """Send what comes last; gives the answers to all. Raises as `exchange` does."""
+        self._put(last)
+        results = self._received()
         for result in results:
             if result.status in _FAULTS:
                 error = error_from_result(result, encoding=self._driver.info.encoding)
@@ -142,8 +151,39 @@ class _Exchange:
                     self._kept.names.clear()
                 raise error
         self._kept.names |= self._fresh
-        told = zip(results, is_told, strict=True)
+        told = zip(results, self._is_answer, strict=True)
         return [self._read(result) for result, is_answer in told if is_answer]
+
+    def break_off(self) -> None:
+        """Send nothing more, and wait for the end of what was sent, whatever it is: the transaction
+        is where it brought it. Does nothing where all is sent, or nothing."""
+        if self._is_open:
+            with suppress(psycopg.Error):
+                self._received()
+
+    def _put(self, statements: Sequence[Statement]) -> None:
+        """Hand them to the driver, with what goes first."""
+        first = [] if self._is_open else [*_sent_first(self._driver, self._kept)]
+        # All values first: one that cannot be given leaves nothing half sent.
+        bound = [(each, *self._bound(each.values)) for each in (*first, *statements)]
+        pgconn = self._driver.pgconn
+        with self._driver.lock:
+            if not self._is_open:
+                pgconn.enter_pipeline_mode()
+                self._is_open = True
+            for place, each in enumerate(bound):
+                is_own = place >= len(first)
+                self._is_answer += [is_own and told for told in self._send(pgconn, *each)]
+
+    def _received(self) -> list[PGresult]:
+        """All results, once the message is ended and sent."""
+        pgconn = self._driver.pgconn
+        with self._driver.lock:
+            try:
+                pgconn.pipeline_sync()
+                return self._driver.wait(_received(pgconn))
+            finally:
+                self._leave(pgconn)
 
     def _bound(self, values: Sequence[Any]) -> tuple[Any, tuple[int, ...], Any]:
         """The values as they are sent, their types and formats."""
@@ -176,6 +216,7 @@ class _Exchange:
 
     def _leave(self, pgconn: PGconn) -> None:
         """Out of pipeline mode. What was broken off in the middle is no connection any more."""
+        self._is_open = False
         if pgconn.status != ConnStatus.OK or pgconn.pipeline_status == PipelineStatus.OFF:
             return
         try:
