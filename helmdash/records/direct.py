@@ -42,13 +42,19 @@ class Question(NamedTuple):
     values: Sequence[Any]
 
 
+class _AskedAhead(NamedTuple):
+    question: Question
+    rows: list[Any]
+    lasts: bool
+
+
 # Without slots, which all threads would share.
 @dataclass
 class _Here(threading.local):
     """What this thread has under way. answers: to what was asked ahead. together: what is to be
     sent with the rest. own: its connection, where it stores."""
 
-    answers: list[tuple[Question, list[Any]]] | None = None
+    answers: list[_AskedAhead] | None = None
     together: _Together | None = None
     own: BaseDatabaseWrapper | None = None
 
@@ -129,16 +135,16 @@ def ask_prepared(
     database = of or _usual()
     if answers := _here.answers:
         asked = Question(statement, values)
-        for place, (question, rows) in enumerate(answers):
-            if question == asked:
+        for place, answer in enumerate(answers):
+            if answer.question == asked:
                 del answers[place]
-                return rows
+                return answer.rows
     if not _prepares(database):
         return ask(statement, values, of=database)
     if _here.together is not None:
         _here.together.end()
-    (answer,) = _exchange(database, [Statement(statement, values, is_prepared=True)])
-    return answer.rows
+    (told,) = _exchange(database, [Statement(statement, values, is_prepared=True)])
+    return told.rows
 
 
 def each_of(
@@ -173,16 +179,22 @@ def can_ask_ahead() -> bool:
 
 
 @contextmanager
-def asked_ahead(questions: Sequence[Question]) -> Iterator[None]:
+def asked_ahead(
+    questions: Sequence[Question], *, lasting: Sequence[Question] = ()
+) -> Iterator[None]:
     """Ask all of them in one round trip. Within the block the first who asks one of them by
     `ask_prepared` has its answer at once.
 
-    So nothing that the block does before may change an answer. Only where `can_ask_ahead`; raises
-    what the database raises.
+    lasting: those whose answers no other writer can make wrong. So nothing that the block does
+    before may change an answer. Only where `can_ask_ahead`; raises what the database raises.
     """
-    statements = [Statement(each.statement, each.values, is_prepared=True) for each in questions]
+    asked = [*questions, *lasting]
+    statements = [Statement(each.statement, each.values, is_prepared=True) for each in asked]
     answers = _exchange(_usual(), statements)
-    _here.answers = [(asked, told.rows) for asked, told in zip(questions, answers, strict=True)]
+    _here.answers = [
+        _AskedAhead(question, told.rows, place >= len(questions))
+        for place, (question, told) in enumerate(zip(asked, answers, strict=True))
+    ]
     try:
         yield
     finally:
@@ -190,10 +202,10 @@ def asked_ahead(questions: Sequence[Question]) -> Iterator[None]:
 
 
 def forget_asked_ahead() -> None:
-    """What was asked ahead, and nobody has had the answer to, is asked anew: another writer was
-    waited for since."""
+    """What was asked ahead, and nobody has had the answer to, is asked anew where it does not last:
+    another writer was waited for since."""
     if _here.answers:
-        _here.answers.clear()
+        _here.answers = [each for each in _here.answers if each.lasts]
 
 
 class _Together:

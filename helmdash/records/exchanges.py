@@ -169,8 +169,11 @@ class Exchange:
         pgconn = self._driver.pgconn
         with self._driver.lock:
             if not self._is_open:
-                pgconn.enter_pipeline_mode()
+                if pgconn.pipeline_status != PipelineStatus.OFF:
+                    raise psycopg.OperationalError("the connection is another message's")
+                # Before: whatever stops us in between, `break_off` is to leave it.
                 self._is_open = True
+                pgconn.enter_pipeline_mode()
             for place, each in enumerate(bound):
                 is_own = place >= len(first)
                 self._is_answer += [is_own and told for told in self._send(pgconn, *each)]
@@ -180,6 +183,8 @@ class Exchange:
         pgconn = self._driver.pgconn
         with self._driver.lock:
             try:
+                if pgconn.status != ConnStatus.OK:
+                    raise psycopg.OperationalError(pgconn.get_error_message())
                 pgconn.pipeline_sync()
                 return self._driver.wait(_received(pgconn))
             finally:

@@ -92,6 +92,25 @@ def test_a_report_takes_two_round_trips() -> None:
     assert Call.objects.count() == 5
 
 
+def test_a_batch_that_begins_several_conversations_asks_no_more_than_it_must() -> None:
+    project = make_ruled_project(payload="full")
+    told = [
+        prompt(9, id=f"call {name}", conversation=name, messages=said("system", name))
+        for name in "abcd"
+    ]
+
+    def work() -> int:
+        record(project, prompt(9, id="first", messages=HELLO), also=booked)
+        with counted_round_trips() as count:
+            record(project, *told, also=booked)
+        return count[0]
+
+    # To begin and for what lasts; for the conversations that are missing, which others may be
+    # making; for the names of calls, which those may have taken meanwhile; for what is told.
+    assert storing(work) == 4
+    assert Call.objects.count() == 5
+
+
 SEQUENCES: dict[str, list[list[Capture]]] = {
     "turns": [[prompt(n * 30_000, id=f"t{n}", messages=said(*"abcdef"[:n]))] for n in range(1, 6)],
     "told twice": [[prompt(5, id="one")], [prompt(5, id="one")], [prompt(6, id="two")]],

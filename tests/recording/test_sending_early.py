@@ -10,15 +10,17 @@ import pytest
 from django.db import (
     DataError,
     IntegrityError,
+    OperationalError,
     ProgrammingError,
     connection,
     connections,
     transaction,
 )
 
-from helmdash.records import direct
+from helmdash.core.calls.capture import Capture
+from helmdash.records import bulk, direct
 from helmdash.records.direct import is_postgres, tell_prepared, told_together
-from helmdash.records.models import Call, Project
+from helmdash.records.models import Call, Project, StoredMessage
 from tests.recording.support import make_ruled_project, prompt, record, storing
 
 pytestmark = [
@@ -132,11 +134,44 @@ def test_more_than_a_connection_holds_is_told() -> None:
     assert storing(work) == 30 * 400_000
 
 
+def test_a_connection_that_is_lost_on_the_way_is_called_lost() -> None:
+    def work() -> None:
+        with transaction.atomic(), told_together():
+            tell_prepared("SELECT 1", [])
+            end_from_outside(connection.connection.info.backend_pid)
+            for _ in range(3):
+                tell_prepared("SELECT %s::text", ["x" * 1_000_000])
+
+    with pytest.raises(OperationalError) as raised:
+        storing(work)
+
+    assert "pipeline" not in str(raised.value)
+
+
+def end_from_outside(process: int) -> None:
+    other = connections.create_connection("default")
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [process])
+    other.close()
+
+
 @pytest.mark.parametrize("calls", [100, 499, 600])
 def test_a_batch_of_any_size_is_stored(calls: int) -> None:
     """Some go by COPY."""
     project = make_ruled_project(payload="full")
-    told = [
+    told = batch(calls)
+
+    def work() -> list[bool]:
+        first = record(project, *told)
+        again = record(project, *told)
+        return [answer.duplicate for answer in (*first, *again)]
+
+    assert storing(work) == [False] * calls + [True] * calls
+    assert Call.objects.count() == calls
+
+
+def batch(calls: int) -> list[Capture]:
+    return [
         prompt(
             5,
             id=f"call {number}",
@@ -146,10 +181,33 @@ def test_a_batch_of_any_size_is_stored(calls: int) -> None:
         for number in range(calls)
     ]
 
-    def work() -> list[bool]:
-        first = record(project, *told)
-        again = record(project, *told)
-        return [answer.duplicate for answer in (*first, *again)]
 
-    assert storing(work) == [False] * calls + [True] * calls
-    assert Call.objects.count() == calls
+def test_long_texts_are_told_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection keeps the memory of the longest statement it ever sent."""
+    project, said = make_ruled_project(payload="full"), list[int]()
+    tell = direct.tell_prepared
+
+    def noted(statement: str, values: Sequence[object]) -> None:
+        said.extend(len(value) for value in values if isinstance(value, str))
+        tell(statement, values)
+
+    monkeypatch.setattr(bulk, "tell_prepared", noted)
+    monkeypatch.setattr(bulk, "_MOST_TOLD", 20_000)
+    storing(lambda: record(project, *batch(200)))
+
+    assert max(said) <= 20_000
+    assert sum(said) > 200_000
+    names = [f"call {number}" for number in range(200)]
+    assert list(Call.objects.order_by("id").values_list("name", flat=True)) == names
+    assert StoredMessage.objects.filter(project_id=project.id).count() == 200
+
+
+def test_where_no_calls_are_stored_copy_is_for_fewer_rows() -> None:
+    """Nothing is made there while the server inserts."""
+    assert storing(lambda: [bulk.is_few(rows) for rows in (32, 33, 500, 501)]) == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert [bulk.is_few(rows) for rows in (32, 33)] == [True, False]

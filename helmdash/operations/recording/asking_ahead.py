@@ -37,11 +37,12 @@ def ahead(
         # Before they are placed stored calls may be moved, and with them the answers.
         if item.capture.inside or session_of_agent(item.capture) is not None:
             return nullcontext()
-    questions = _questions(project.id, judged)
+    lasting = [ids_question(Call, len(judged))]
     likely = keys.likely(judged) if project.payload != Payload.OFF.value else []
     if likely:
-        questions.append(seen_question(project.id, likely, now=now))
-    return asked_ahead(questions)
+        # What another writer stores meanwhile may be stored again, which changes nothing.
+        lasting.append(seen_question(project.id, likely, now=now))
+    return asked_ahead(_questions(project.id, judged), lasting=lasting)
 
 
 def _questions(project_id: int, judged: Sequence[Judged]) -> list[Question]:
@@ -51,7 +52,6 @@ def _questions(project_id: int, judged: Sequence[Judged]) -> list[Question]:
     questions += [
         budgets.revision_question(),
         places_question(project_id, [name for item in judged for name in names_of(item)]),
-        ids_question(Call, len(judged)),
     ]
     if names and len(judged) == 1:
         # Of use where the conversation is new; a number more or less is nothing.
