@@ -19,6 +19,7 @@ import psycopg
 import pytest
 
 from helmdash.conf import BadSetting, Env
+from helmdash.operations.backup import sqlite
 from helmdash.operations.moving import MoveProblem, move, moving
 from helmdash.places import UNFINISHED_MOVE, look_at_schema
 from tests.cli.test_backup import LOOK, SEALED, SEED, done, python
@@ -141,6 +142,30 @@ def test_a_move_that_was_stopped_goes_on_and_all_is_there(
     refused = done(house, "manage.py", "move", "--to", url, code=1)
     assert "there are tables in it already" in refused
     assert refused.count("\n") == 1
+
+
+def test_what_was_written_while_somebody_reads_begins_the_copy_anew(
+    house: House, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader keeps what is written after it in the log, and the file's own age as it was."""
+    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0.1)  # for the reader to end, who does not
+    python(house, SEED)
+    rename = "UPDATE auth_user SET first_name = ?"
+    with closing(sqlite3.connect(house.database, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT COUNT(*) FROM auth_user").fetchone()
+        for name in ("before", "after"):
+            with closing(sqlite3.connect(house.database)) as writer:
+                writer.execute(rename, [name])
+                writer.commit()
+            if name == "before":
+                with pytest.raises(KeyboardInterrupt):
+                    move(url, env=env_of(house), progress=stop_at("records_budget", after=0))
+
+        assert move(url, env=env_of(house), progress=no_word).resumed == 0
+
+    with psycopg.connect(url) as target:
+        assert target.execute("SELECT first_name FROM auth_user").fetchall() == [("after",)]
 
 
 def test_who_makes_the_tables_ends_with_who_asked(url: str) -> None:

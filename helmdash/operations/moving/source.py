@@ -25,9 +25,15 @@ class SqliteSource:
         self._path = path
 
     def state(self) -> str:
-        """A word that differs once anything was written since: the file's age and size."""
+        """A word that differs once anything was written since: the file's age and size, and those
+        of its log, where somebody who reads keeps what was written from the file."""
         told = self._path.stat()
-        return f"{self._path} {told.st_mtime_ns} {told.st_size}"
+        state = f"{self._path} {told.st_mtime_ns} {told.st_size}"
+        with contextlib.suppress(FileNotFoundError):
+            log = self._path.with_name(f"{self._path.name}-wal").stat()
+            if log.st_size:
+                state = f"{state} {log.st_mtime_ns} {log.st_size}"
+        return state
 
     def migrations(self) -> str:
         """The migrations that made these tables, as one text."""
@@ -82,7 +88,8 @@ def held(path: Path) -> Iterator[SqliteSource]:
     Nothing is written to it. Raises sqlite3.Error: also where somebody writes just now.
     """
     with sqlite.opened(path, mode="rw") as handle:
-        # All that was written is in the file itself then, whose age says when it changed.
+        # All that was written is in the file itself then, whose age says when it changed; what
+        # somebody who reads keeps from it is in the log still.
         handle.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         handle.execute("BEGIN IMMEDIATE")
         try:
