@@ -8,7 +8,9 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -166,6 +168,26 @@ def test_what_was_written_while_somebody_reads_begins_the_copy_anew(
 
     with psycopg.connect(url) as target:
         assert target.execute("SELECT first_name FROM auth_user").fetchall() == [("after",)]
+
+
+def test_a_second_move_at_once_leaves_what_the_first_has_finished(house: House, url: str) -> None:
+    """It waits for the file, and looks at the database again when it has it."""
+    python(house, SEED)
+    with ThreadPoolExecutor(1) as threads, psycopg.connect(url, autocommit=True) as looking:
+        second: list[Future[object]] = []
+
+        def begin_another(words: str) -> None:
+            if second or not words.startswith("auth_permission"):
+                return
+            second.append(threads.submit(move, url, env=env_of(house), progress=no_word))
+            others = "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = %s"
+            while looking.execute(others, ["helmdash-move"]).fetchone() != (2,):
+                time.sleep(0.02)
+            time.sleep(0.3)  # for its first looks, which take milliseconds
+
+        move(url, env=env_of(house), progress=begin_another)
+        with pytest.raises(MoveProblem, match="there are tables in it already"):
+            second[0].result(90)
 
 
 def test_who_makes_the_tables_ends_with_who_asked(url: str) -> None:

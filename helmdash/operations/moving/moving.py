@@ -56,8 +56,10 @@ def move(url: str, *, env: conf.Env, progress: Progress) -> Moved:
         target = Target(handle)
         _check_target(target, url)
         with _held(path) as source:
-            # None can start from here on: it wants to write.
+            # None can start from here on: it wants to write. Another move that this one has waited
+            # for may have finished, and a server work on what it brought.
             _check_alone(env)
+            _check_target(target, url)
             return _move(source, target, url, progress)
 
 
