@@ -31,6 +31,7 @@ from helmdash.installation import SHELL_COMMAND
 from helmdash.operations.access import keys, members, project_settings, sign_in_links
 from helmdash.operations.budgets import shipped
 from helmdash.operations.database.months import make_ahead
+from helmdash.operations.database.set_up_alone import set_up_alone
 from helmdash.operations.demo.fixtures import read_fixture
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.queries.access import default_project
@@ -61,19 +62,23 @@ class Command(BaseCommand):
             _check_port(env)
         # What is made from here on (database, spool, keys) is its owner's alone.
         os.umask(0o077)
-        call_command("migrate", interactive=False, verbosity=0)
-        make_ahead(now=timezone.now())
-        project_settings.ensure_project()
-        loaded = shipped.load_budgets()
-        self._load_demo_catalog()
-        password = members.ensure_admin(password=env.admin_password)
-        key = keys.ensure_bootstrap_key(secret=env.bootstrap_api_key)
-        _collect_static()
-        self._print_welcome(env, password, key.secret if key else None, len(loaded.added))
+        with set_up_alone(env.data_dir, say_waiting=self._say_waiting):
+            call_command("migrate", interactive=False, verbosity=0)
+            make_ahead(now=timezone.now())
+            project_settings.ensure_project()
+            loaded = shipped.load_budgets()
+            self._load_demo_catalog()
+            password = members.ensure_admin(password=env.admin_password)
+            key = keys.ensure_bootstrap_key(secret=env.bootstrap_api_key)
+            _collect_static()
+            self._print_welcome(env, password, key.secret if key else None, len(loaded.added))
         if options["setup_only"]:
             return
         with nullcontext() if env.writer == "thread" else writer_process():
             _serve(env)
+
+    def _say_waiting(self) -> None:
+        self.stderr.write("Another `up` sets this up at the moment; waiting for it.")
 
     def _load_demo_catalog(self) -> None:
         """A first catalog to fit; a project that has one already keeps it."""
