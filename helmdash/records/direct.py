@@ -51,8 +51,8 @@ class _AskedAhead(NamedTuple):
 # Without slots, which all threads would share.
 @dataclass
 class _Here(threading.local):
-    """What this thread has under way. answers: to what was asked ahead. together: what is to be
-    sent with the rest. own: its connection, where it stores."""
+    """What this thread has under way. answers: to what was asked ahead. together: what is told, and
+    answered at once. own: its connection, where it stores."""
 
     answers: list[_AskedAhead] | None = None
     together: _Together | None = None
@@ -185,8 +185,9 @@ def asked_ahead(
     """Ask all of them in one round trip. Within the block the first who asks one of them by
     `ask_prepared` has its answer at once.
 
-    lasting: those whose answers no other writer can make wrong. So nothing that the block does
-    before may change an answer. Only where `can_ask_ahead`; raises what the database raises.
+    So nothing that the block does before may change an answer. lasting: those whose answers no
+    other writer can make wrong (`forget_asked_ahead`). Only where `can_ask_ahead`; raises what the
+    database raises.
     """
     asked = [*questions, *lasting]
     statements = [Statement(each.statement, each.values, is_prepared=True) for each in asked]
