@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import ROOT, environment
-from tests.support.postgres import NoPostgres, Postgres, create_database
+from tests.support.postgres import (
+    NoPostgres,
+    Postgres,
+    closed_database,
+    create_database,
+    drop_database,
+)
 from tests.support.server import Served
 
 # utime and stime are fields 14 and 15 of /proc/PID/stat, counted from behind the name's ")".
@@ -38,6 +45,36 @@ class Place:
             "HELMDASH_DATA_DIR": str(self.data_dir),
             "DATABASE_URL": self.url,
         }
+
+    def copy(self, name: str) -> Place:
+        """The place as it is now, kept beside it under a name; one of that name is replaced.
+
+        Nobody may work on the place meanwhile.
+        """
+        made = self._named(name)
+        shutil.rmtree(made.data_dir, ignore_errors=True)
+        if self.url:
+            drop_database(made.url)
+            of, to = (url.rpartition("/")[2] for url in (self.url, made.url))
+            with closed_database(self.url):
+                create_database(_server(self.url), to, template=of)
+        half = made.data_dir.with_suffix(".part")
+        shutil.rmtree(half, ignore_errors=True)
+        # A copy that broke off has no directory of its name.
+        shutil.copytree(self.data_dir, half).rename(made.data_dir)
+        return made
+
+    def copied(self, name: str) -> Place | None:
+        """What `copy` kept under a name, by this run or an earlier one."""
+        made = self._named(name)
+        return made if made.data_dir.exists() else None
+
+    def _named(self, name: str) -> Place:
+        return Place(
+            database=self.database,
+            url=f"{self.url}_{name}" if self.url else "",
+            data_dir=self.data_dir.with_name(f"{self.data_dir.name}-{name}"),
+        )
 
 
 @contextmanager
@@ -146,6 +183,11 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait()
+
+
+def _server(url: str) -> str:
+    """The URL of the database that each PostgreSQL has, of the server of a URL."""
+    return url.rpartition("/")[0] + "/postgres"
 
 
 def _directory(parent: str, name: str) -> Path:

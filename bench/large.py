@@ -5,7 +5,9 @@
 BENCH_CALLS is N (10,000,000; on SQLite 1,000,000), BENCH_DATABASES which databases (postgres).
 BENCH_DATABASE_URL, or BENCH_DIR for SQLite, names a place that is kept: the load goes on there
 where it broke off, and a full one is only measured. Texts are kept of 1 % of the calls, and one
-conversation has 10,000. The first tenth is spread over the whole year as the rest is.
+conversation has 10,000. The first tenth is spread over the whole year as the rest is, and copied
+before the rest comes: each address is asked of both in turns, since machines are quicker in one
+hour than in the next.
 
 Times are the least of some requests, for whatever else the machine does only adds to them: on
 PostgreSQL as they pass, on SQLite, which works in the same process, of CPU.
@@ -22,6 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from typing import Self
 
 from bench.databases import Place, Worker, wanted_places
 from bench.table import Row
@@ -30,6 +33,9 @@ _CALLS = {"postgres": 10_000_000, "sqlite": 1_000_000}
 # PostgreSQL takes what two processes bring; SQLite has one writer.
 _PARTS = {"postgres": 2, "sqlite": 1}
 _NOTES = "large.json"
+_TENTH, _WHOLE = "tenth", "whole"
+# Of each address on each place, after one that warms up.
+_TURNS = 7
 
 MOST_GROWTH = 1.2
 MOST_LOAD_MINUTES = 40
@@ -48,8 +54,6 @@ class _Load:
     calls: int
     done: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
-    times: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Milliseconds of each request, by how many calls there were."""
 
 
 def rows() -> list[Row]:
@@ -64,56 +68,93 @@ def rows() -> list[Row]:
 def _measure(place: Place) -> Iterator[Row]:
     count = int(os.environ.get("BENCH_CALLS") or _CALLS[place.database])
     load = _read(place, count)
+    tenth = place.copied(_TENTH)
+    if tenth is None and not _is_begun(load, _WHOLE):
+        _fill(place, load, share=_TENTH, calls=count // 10)
+        tenth = place.copy(_TENTH)
+    _fill(place, load, share=_WHOLE, calls=count)
+    yield _load_row(place, load)
+    *tenths, whole = _times([*([tenth] if tenth else []), place])
+    for name, ms in whole.items():
+        yield verdict(name, place, ms, tenths[0].get(name) if tenths else None)
+
+
+def _fill(place: Place, load: _Load, *, share: str, calls: int) -> None:
+    """Have so many calls there, each worker its part of what the share before left to do."""
     with ExitStack() as stack:
         workers = [
             stack.enter_context(Worker("bench.loading", place))
             for _ in range(_PARTS[place.database])
         ]
         workers[0].ask(do="prepare")
-        for share, calls in (("tenth", count // 10), ("whole", count)):
-            _fill(place, load, workers, share=share, calls=calls)
-            if share not in load.times:
-                load.times[share] = _times(place)
+        before = load.calls // 10 if share == _WHOLE else 0
+        counts = [(calls - before) // len(workers)] * len(workers)
+        counts[0] += calls - before - sum(counts)
+        tags = [f"{share[0]}{number}-" for number in range(len(workers))]
+        if all(load.done.get(tag, 0) >= most for tag, most in zip(tags, counts, strict=True)):
+            return
+        began, already = time.monotonic(), load.seconds
+
+        def part(worker: Worker, tag: str, most: int) -> None:
+            worker.ask(
+                do="begin", tag=tag, calls=most, now=load.now, done=load.done.get(tag, 0),
+                is_first=tag == "t0-",
+            )  # fmt: skip
+            goes_on = True
+            while goes_on:
+                step = worker.ask(do="step")
+                goes_on = step["goes_on"]
+                load.done[tag] = max(step["done"], load.done.get(tag, 0))
+                load.seconds = already + time.monotonic() - began
+                _show(load)
                 _write(place, load)
-    yield _load_row(place, load)
-    for name, ms in load.times["whole"].items():
-        yield verdict(name, place, ms, load.times["tenth"].get(name))
+
+        with ThreadPoolExecutor(len(workers)) as threads:
+            list(threads.map(part, workers, tags, counts))
+        workers[0].ask(do="finish")
 
 
-def _fill(place: Place, load: _Load, workers: Sequence[Worker], *, share: str, calls: int) -> None:
-    """Have so many calls there, each worker its part of what the share before left to do."""
-    before = load.calls // 10 if share == "whole" else 0
-    counts = [(calls - before) // len(workers)] * len(workers)
-    counts[0] += calls - before - sum(counts)
-    tags = [f"{share[0]}{number}-" for number in range(len(workers))]
-    if all(load.done.get(tag, 0) >= most for tag, most in zip(tags, counts, strict=True)):
-        return
-    began, already = time.monotonic(), load.seconds
-
-    def part(worker: Worker, tag: str, most: int) -> None:
-        worker.ask(
-            do="begin", tag=tag, calls=most, now=load.now, done=load.done.get(tag, 0),
-            is_first=tag == "t0-",
-        )  # fmt: skip
-        goes_on = True
-        while goes_on:
-            step = worker.ask(do="step")
-            goes_on = step["goes_on"]
-            load.done[tag] = max(step["done"], load.done.get(tag, 0))
-            load.seconds = already + time.monotonic() - began
-            _show(load)
-            _write(place, load)
-
-    with ThreadPoolExecutor(len(workers)) as threads:
-        list(threads.map(part, workers, tags, counts))
-    workers[0].ask(do="finish")
+def _is_begun(load: _Load, share: str) -> bool:
+    """Whether calls of the share are there."""
+    return any(tag.startswith(share[0]) and done for tag, done in load.done.items())
 
 
-def _times(place: Place) -> dict[str, float]:
-    with Worker("bench.reading", place) as worker:
-        found = worker.ask(do="measure_large")
-    figure = "least_cpu_ms" if place.database == "sqlite" else "least_ms"
-    return {f"{each['kind']} {each['name']}": each[figure] for each in found}
+@dataclass(slots=True)
+class _Reader:
+    """Who asks one place, and what it has found."""
+
+    place: Place
+    worker: Worker
+    numbers: dict[str, int]
+    """Of the addresses there, by kind and name."""
+    least_ms: dict[str, float]
+
+    @classmethod
+    def of(cls, place: Place, worker: Worker) -> Self:
+        names = worker.ask(do="open_large")
+        return cls(place, worker, {name: at for at, name in enumerate(names)}, {})
+
+    def ask(self, name: str) -> None:
+        """One request, where the place has such an address."""
+        if name not in self.numbers:
+            return
+        taken = self.worker.ask(do="read", number=self.numbers[name])
+        ms = taken["cpu_ms" if self.place.database == "sqlite" else "ms"]
+        self.least_ms[name] = min(ms, self.least_ms.get(name, ms))
+
+
+def _times(places: Sequence[Place]) -> list[dict[str, float]]:
+    """The least time of each address in milliseconds, of each place, asked of all in turns."""
+    with ExitStack() as stack:
+        readers = [
+            _Reader.of(place, stack.enter_context(Worker("bench.reading", place)))
+            for place in places
+        ]
+        for name in dict.fromkeys(name for reader in readers for name in reader.numbers):
+            for _ in range(_TURNS):
+                for reader in readers:
+                    reader.ask(name)
+    return [reader.least_ms for reader in readers]
 
 
 def _read(place: Place, count: int) -> _Load:

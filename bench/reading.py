@@ -10,6 +10,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -38,17 +39,31 @@ TIMES = 5
 _KEY_NAME = "bench"
 
 
+@dataclass(frozen=True, slots=True)
+class _Address:
+    name: str
+    kind: str
+    """page or list"""
+    read: Callable[[], None]
+
+
 def main() -> None:
     """Answer commands until stdin ends."""
+    opened: list[_Address] = []
     for line in sys.stdin:
         command = json.loads(line)
         match command["do"]:
             case "prepare":
                 answer: Any = _prepare(command["calls"])
-            case "measure_large":
-                answer = list(_measure(is_large=True))
+            case "open_large":
+                opened = list(_addresses(is_large=True))
+                for address in opened:
+                    address.read()
+                answer = [f"{address.kind} {address.name}" for address in opened]
+            case "read":
+                answer = _once(opened[command["number"]])
             case _:
-                answer = list(_measure(is_large=False))
+                answer = [_time(address) for address in _addresses(is_large=False)]
         # The commands of Django print; the protocol has stdout to itself.
         print(json.dumps(answer), file=_protocol, flush=True)
 
@@ -63,39 +78,40 @@ def _prepare(count: int) -> dict[str, Any]:
     return {"seconds": time.perf_counter() - began}
 
 
-def _measure(*, is_large: bool) -> Iterator[dict[str, Any]]:
+def _addresses(*, is_large: bool) -> Iterator[_Address]:
     project = find_project(slug=generating.GENERATED_SLUG)
     assert project is not None
     of = addresses.known(project)
     page = _page_reader(project)
     for name, path in (*addresses.pages(of), *(addresses.more_pages(of) if is_large else ())):
-        yield _time(name, "page", partial(page, path))
+        yield _Address(name, "page", partial(page, path))
     api = _api_reader(project)
     for name, path in addresses.lists(of):
-        yield _time(name, "list", partial(api, path))
+        yield _Address(name, "list", partial(api, path))
 
 
-def _time(name: str, kind: str, read: Callable[[], None]) -> dict[str, Any]:
+def _time(address: _Address) -> dict[str, Any]:
     """The median of some requests in milliseconds, after one that warms up and counts queries."""
     with CaptureQueriesContext(connection) as queries:
-        read()
+        address.read()
         # Now, because each further request begins by forgetting them.
         count = len(queries)
-    taken, worked = [], []
-    for _ in range(TIMES):
-        began, before = time.perf_counter(), _cpu_seconds()
-        read()
-        worked.append(_cpu_seconds() - before)
-        taken.append(time.perf_counter() - began)
+    taken = [_once(address) for _ in range(TIMES)]
     return {
-        "name": name,
-        "kind": kind,
-        "ms": statistics.median(taken) * 1000,
-        "least_ms": min(taken) * 1000,
-        "cpu_ms": statistics.median(worked) * 1000,
-        "least_cpu_ms": min(worked) * 1000,
+        "name": address.name,
+        "kind": address.kind,
+        "ms": statistics.median(each["ms"] for each in taken),
+        "cpu_ms": statistics.median(each["cpu_ms"] for each in taken),
         "queries": count,
     }
+
+
+def _once(address: _Address) -> dict[str, float]:
+    """One request, in milliseconds and in those of CPU."""
+    began, before = time.perf_counter(), _cpu_seconds()
+    address.read()
+    worked = _cpu_seconds() - before
+    return {"ms": (time.perf_counter() - began) * 1000, "cpu_ms": worked * 1000}
 
 
 def _cpu_seconds() -> float:
