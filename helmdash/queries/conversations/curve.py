@@ -62,34 +62,31 @@ def curve_of(
 ) -> tuple[CurvePoint, ...]:
     """Its newest generations (from `since` one `up_to` another; None: the first, the newest),
     CURVE_POINTS at most, oldest first. One query."""
-    rows = calls_of(row)
+    top = row.generation if up_to is None else up_to
+    # They are numbered without gaps. Said so, PostgreSQL takes the index of generations for it:
+    # where it thinks that a conversation is not that long, it would sort all of it.
+    rows = calls_of(row).filter(generation__gt=max(top - CURVE_POINTS, (since or 1) - 1))
     if up_to is not None:
         rows = rows.filter(generation__lte=up_to)
-    if since is not None:
-        rows = rows.filter(generation__gte=since)
-    newest = (
-        rows.filter(generation__isnull=False)
-        .order_by("-generation")
-        .values_list(
-            "generation",
-            "round_number",
-            "name",
-            "model",
-            "prompt_tokens",
-            "level",
-            "level_reason",
-            "limit_tokens",
-            "optimal_max_tokens",
-            "critical_max_tokens",
-            "trim_before_bytes",
-            "trim_after_bytes",
-            "cause",
-            "started_at",
-            "sent_images",
-            "routes",
-            *COMPOSITION_COLUMNS,
-        )[:CURVE_POINTS]
-    )
+    newest = rows.order_by("-generation").values_list(
+        "generation",
+        "round_number",
+        "name",
+        "model",
+        "prompt_tokens",
+        "level",
+        "level_reason",
+        "limit_tokens",
+        "optimal_max_tokens",
+        "critical_max_tokens",
+        "trim_before_bytes",
+        "trim_after_bytes",
+        "cause",
+        "started_at",
+        "sent_images",
+        "routes",
+        *COMPOSITION_COLUMNS,
+    )[:CURVE_POINTS]
     return tuple(
         CurvePoint(
             generation=generation or 0,
