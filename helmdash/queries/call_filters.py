@@ -17,6 +17,7 @@ from helmdash.core.rollups.facts import NO_VARIANT, OTHER, PURPOSES, ROUTE, boun
 from helmdash.core.text.query_terms import Term
 from helmdash.queries.call_terms import ANY_CAUSE, CALL_TERMS
 from helmdash.queries.distinct_values import model_keys
+from helmdash.queries.joint_months import within_joint_months
 from helmdash.queries.reach import MOST_TRIED, Reach, reach_of
 from helmdash.queries.trial_calls import calls_of_trial
 from helmdash.records.call_names import Place, calls_at, find_beginning
@@ -107,15 +108,22 @@ def _is_tried(filters: CallFilters) -> bool:
 
 def found_by_index(project_id: int, filters: CallFilters) -> QuerySet[Call]:
     """The calls that fit all filters that an index serves."""
-    rows = Call.objects.filter(project_id=project_id)
+    values: dict[str, str] = {}
     for name in ("level", "cause", "finish_reason", "purpose", "pack"):
         value = getattr(filters, name)
         if value is not None and (name, value) not in _GROUPS:
-            rows = rows.filter(**{name: value})
+            values[name] = value
+    if filters.client is not None:
+        values["client_name"] = filters.client.strip().lower()
+    rows = within_joint_months(
+        Call.objects.filter(project_id=project_id, **values),
+        project_id,
+        values,
+        since=filters.since,
+        until=filters.until,
+    )
     if filters.model is not None:
         rows = rows.filter(model_key__in=model_keys(project_id=project_id, model=filters.model))
-    if filters.client is not None:
-        rows = rows.filter(client_name=filters.client.strip().lower())
     if filters.level_reason is not None:
         # Only an unknown level has a reason; the level has an index.
         rows = rows.filter(level=Level.UNKNOWN.value, level_reason=filters.level_reason)

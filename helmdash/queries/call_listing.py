@@ -74,8 +74,8 @@ def page(
 ) -> CallPage:
     """Calls, in the order of `sort`: NEWEST, OLDEST, or a name of SORTED with a minus for the
     largest first. One query (two more in an order of SORTED), one more with a conversation, two
-    more with a model, at most five more with `q`, and with terms those of TermTable.conditions and
-    one for how far it looks.
+    more with a model, two with filters that joint_months knows, at most five more with `q`, and
+    with terms those of TermTable.conditions and one for how far it looks.
 
     cursor None: from the first. Raises BadCursor for one that no page of this list gave.
     """
