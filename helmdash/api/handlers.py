@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError
@@ -167,6 +167,11 @@ def _database_away(error: Exception) -> Problem:
     return unavailable()
 
 
+def _database_refused(error: DatabaseError) -> Problem:
+    # The replica may refuse what the primary does not: who reads there may have fewer rights.
+    return _database_away(error) if is_on_replica() else _unexpected(error)
+
+
 def _recorder_full(error: RecorderFull) -> Problem:
     return unavailable(str(error))
 
@@ -208,6 +213,7 @@ _HANDLERS: dict[type[Exception], Callable[..., Problem]] = {
     RequestDataTooBig: _too_big,
     TooManyFieldsSent: _too_many,
     RecorderFull: _recorder_full,
+    DatabaseError: _database_refused,
     OperationalError: _database_away,
     InterfaceError: _database_away,
     AuthenticationError: _ninja,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from django.db import OperationalError
+from django.db import DatabaseError, OperationalError, ProgrammingError
 
 from helmdash.api.handlers import problem_of
+from helmdash.doors.problems import Code
 from helmdash.operations.database.replica import reading_elsewhere
 
 
@@ -24,3 +25,17 @@ def test_only_a_fault_that_a_client_meets_is_an_error(
     (record,) = caplog.records
     assert (record.levelname, record.exc_info is not None) == (level, has_trace)
     assert "host.test" not in record.getMessage() + problem.detail
+
+
+@pytest.mark.parametrize("kind", [DatabaseError, ProgrammingError])
+def test_whatever_the_replica_refuses_is_asked_of_the_primary(
+    caplog: pytest.LogCaptureFixture, kind: type[DatabaseError]
+) -> None:
+    """The role that reads there may lack a right, of which the primary's knows nothing."""
+    with reading_elsewhere(lambda: True) as reading:
+        reading.decide()
+        there = problem_of(kind("permission denied"))
+    here = problem_of(kind("syntax error"))
+
+    assert (there.code, here.code) == (Code.UNAVAILABLE, Code.INTERNAL)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]
