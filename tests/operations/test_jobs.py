@@ -158,6 +158,32 @@ def test_a_job_is_not_taken_from_its_holder_until_the_lease_ends() -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("is_taken_over", [True, False])
+def test_who_slept_for_longer_than_its_lease_asks_before_the_next_step(
+    monkeypatch: pytest.MonkeyPatch, is_taken_over: bool
+) -> None:
+    """A host that was frozen goes on at once, and its next renewal is still to come."""
+    monkeypatch.setattr(running, "_SURE_SECONDS", 0.0)
+    steps = []
+
+    def long(run: Run) -> Done:
+        for step in range(3):
+            steps.append(step)
+            if step == 1:
+                run_out()
+            if step == 1 and is_taken_over:
+                assert leases.take(leases.look()["sweep"], holder="two")
+            run.go_on()
+        return quiet(run)
+
+    JobThread((kind(long),), holder="one").look_once()
+
+    assert steps == ([0, 1] if is_taken_over else [0, 1, 2])
+    assert state().holder == ("two" if is_taken_over else "one")
+    assert state().is_running == is_taken_over
+
+
+@pytest.mark.django_db
 def test_a_failed_job_is_tried_again_later_each_time_and_tells_no_value() -> None:
     def fail(run: Run) -> Done:
         raise ValueError("the text of somebody")

@@ -31,6 +31,9 @@ LOOK_SECONDS = 2.0
 _CALM_AFTER_SECONDS = 10.0
 _LONGEST_CALM_SECONDS = 5.0
 _RENEW_SECONDS = leases.LEASE.total_seconds() / 3
+# After so long without a renewal a run asks before its next step: its host was frozen, or the
+# database away, and the lease may have ended.
+_SURE_SECONDS = 2 * _RENEW_SECONDS
 # How often a run says how far it is, and hears whether it is to end: two small statements.
 _NOTE_SECONDS = 1.0
 
@@ -208,11 +211,10 @@ def _carry_out(
 
     Raises LeaseLost, and what the job raises.
     """
-    with _renewing(turn) as is_lost:
+    with _renewing(turn) as lease:
 
         def go_on() -> None:
-            if is_lost.is_set():
-                raise LeaseLost
+            lease.require()
             if stopping.is_set():
                 raise _Stopping
 
@@ -246,18 +248,43 @@ def _carry_out(
     leases.end(turn, done)
 
 
+class _Lease:
+    """What a run knows of its lease."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._is_lost = False
+        self._renewed = time.monotonic()
+
+    def renew(self) -> None:
+        """Hold it for longer. Raises LeaseLost."""
+        asked = time.monotonic()
+        try:
+            leases.renew(self._turn)
+        except LeaseLost:
+            self._is_lost = True
+            raise
+        self._renewed = asked
+
+    def require(self) -> None:
+        """Raises LeaseLost where another process has the job."""
+        if self._is_lost:
+            raise LeaseLost
+        if time.monotonic() - self._renewed > _SURE_SECONDS:
+            self.renew()
+
+
 @contextlib.contextmanager
-def _renewing(turn: Turn) -> Iterator[threading.Event]:
-    """Renew the lease while the block runs; gives what is set once it is lost."""
-    is_over, is_lost = threading.Event(), threading.Event()
+def _renewing(turn: Turn) -> Iterator[_Lease]:
+    """Renew the lease while the block runs."""
+    is_over, lease = threading.Event(), _Lease(turn)
 
     def renew() -> None:
         while not is_over.wait(_RENEW_SECONDS):
             try:
                 with thread_connection():
-                    leases.renew(turn)
+                    lease.renew()
             except LeaseLost:
-                is_lost.set()
                 break
             except Exception:
                 logger.debug("the lease of %s could not be renewed", turn.name, exc_info=True)
@@ -266,7 +293,7 @@ def _renewing(turn: Turn) -> Iterator[threading.Event]:
     thread = threading.Thread(target=renew, name=f"lease-{turn.name}", daemon=True)
     thread.start()
     try:
-        yield is_lost
+        yield lease
     finally:
         is_over.set()
         thread.join()
