@@ -107,6 +107,24 @@ def test_a_week_is_mailed_once_to_each_who_may_still_read_it(project: ProjectInf
     assert not WeeklySubscription.objects.get(user=gone).sent_until
 
 
+def test_what_another_process_sent_or_somebody_stopped_meanwhile_is_not_sent(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run before went to sleep at the first mail, and wakes up to what it read then."""
+    ann, bob, carl = (subscriber(project, name) for name in ("ann", "bob", "carl"))
+    deliver = mail.EmailMultiAlternatives.send
+
+    def sleep(self: mail.EmailMultiAlternatives, fail_silently: bool = False) -> int:
+        WeeklySubscription.objects.filter(user=bob).update(sent_until=MONDAY)
+        weekly_mail.unsubscribe(by="carl", user_id=carl.pk, project_id=project.id)
+        return deliver(self, fail_silently)
+
+    monkeypatch.setattr(mail.EmailMultiAlternatives, "send", sleep)
+
+    assert send() == (1, 0)
+    assert [message.to for message in mail.outbox] == [[ann.email]]
+
+
 def test_one_that_could_not_be_sent_is_tried_again(
     project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
