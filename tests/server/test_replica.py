@@ -48,6 +48,7 @@ class World:
     served: Served
     person: httpx.Client
     program: httpx.Client
+    primary: Postgres
     replica: Postgres
 
     def at_replica(self, statement: str) -> None:
@@ -93,7 +94,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         _sign_in(person, served.admin_password)
         for n in range(20):
             _report(program, f"call-{n}", f"talk-{n % 3}")
-        yield World(served=served, person=person, program=program, replica=replica)
+        yield World(served=served, person=person, program=program, primary=primary, replica=replica)
 
 
 def _sign_in(person: httpx.Client, password: str) -> None:
@@ -144,6 +145,7 @@ def test_reads_come_from_the_replica_while_it_has_all_and_else_from_the_primary(
     """One walk: to set the servers up takes longer than all of it."""
     _same_from_either_and_without_it(world)
     _nothing_missed_however_far_behind(world)
+    _refused_where_another_took_over_that_had_less(world)
     _refused_once_it_takes_writes(world)
 
 
@@ -183,6 +185,35 @@ def _nothing_missed_however_far_behind(world: World) -> None:
     assert world.usable() == 0
     world.at_replica("SELECT pg_wal_replay_resume()")
     _look_there(world, "/api/v1/calls/paused-2")
+
+
+def _refused_where_another_took_over_that_had_less(world: World) -> None:
+    """The replica's log is longer than that of the new primary, and says what is lost there."""
+    other = world.primary.copy(follows=True)
+    try:
+        other.halt()
+        for n in range(30):
+            _report(world.program, f"lost-{n}")
+        assert "lost-29" in _look_there(world, "/api/v1/calls?limit=20").text
+        world.served.stop()
+        world.primary.halt()
+        other.resume()
+        with psycopg.connect(other.url("postgres"), autocommit=True) as asked:
+            asked.execute("SELECT pg_promote()")
+        world.served.settings["DATABASE_URL"] = other.url(SERVED_DATABASE)
+        world.served.start()
+        for _ in range(3):
+            look = _look(world, "/api/v1/calls?limit=20")
+            assert "lost-" not in look.text
+            assert not _is_from_replica(look)
+            time.sleep(1.1)  # it is left alone for a second after a look in vain
+        assert "does not follow the server that took over" in world.served.manage("doctor").stdout
+    finally:
+        world.served.stop()
+        other.stop()
+        world.primary.resume()
+        world.served.settings["DATABASE_URL"] = world.primary.url(SERVED_DATABASE)
+        world.served.start()
 
 
 def _refused_once_it_takes_writes(world: World) -> None:

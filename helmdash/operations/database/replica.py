@@ -43,11 +43,21 @@ _LEAVE_ALONE_S = 1.0
 # Committed is what is on the primary's disk; where it answers before that, what is written at all.
 _PRIMARY_POSITION = (
     "SELECT (CASE current_setting('synchronous_commit') WHEN 'off' THEN"
-    " pg_current_wal_insert_lsn() ELSE pg_current_wal_flush_lsn() END - '0/0'::pg_lsn)::bigint"
+    " pg_current_wal_insert_lsn() ELSE pg_current_wal_flush_lsn() END - '0/0'::pg_lsn)::bigint,"
+    " ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int"
 )
-_REPLICA_POSITION = "SELECT pg_is_in_recovery(), (pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::bigint"
+# Its timeline is what it received last, where the role may know, else what is on its disk: that is
+# behind until its next restart point, minutes after another server has taken over.
+_REPLICA_POSITION = (
+    "SELECT pg_is_in_recovery(), (pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::bigint,"
+    " greatest((SELECT received_tli FROM pg_stat_wal_receiver), checkpoint.timeline_id,"
+    " recovery.min_recovery_end_timeline)"
+    " FROM pg_control_checkpoint() AS checkpoint, pg_control_recovery() AS recovery"
+)
 # The cluster that a server is of, which its replicas share, and which of its databases.
 _IDENTITY = "SELECT system_identifier, current_database() FROM pg_control_system()"
+# It may be further than the primary, with rows that are none there.
+_OTHER_WAY = "it does not follow the server that took over"
 _LATE = f"it is more than {_WAIT_S:g} s behind, or does not respond"
 
 
@@ -79,7 +89,7 @@ class Replica:
         self._thread: threading.Thread | None = None
         # Questions are numbered; an answer holds for those that were asked before it was sought.
         self._asked = self._answered = 0
-        self._answer = (-1, "")
+        self._answer = (-1, 0, "")
         self._problem = self._logged = ""
         self._left_alone_until = 0.0
         self._from_replica = self._from_primary = self._failed = 0
@@ -114,14 +124,16 @@ class Replica:
 
     def _catches_up(self, seconds: float) -> bool:
         try:
-            wanted = _row(connection, _PRIMARY_POSITION)[0]
+            wanted, timeline = _row(connection, _PRIMARY_POSITION)
         except (DatabaseError, InterfaceError):
             # Who asks the primary next finds out why.
             return False
         until = time.monotonic() + seconds
         problem = _LATE
         while (found := self._ask(until)) is not None:
-            position, problem = found
+            position, followed, problem = found
+            if not problem and followed != timeline:
+                problem = _OTHER_WAY
             if problem or position >= wanted:
                 break
             problem = _LATE
@@ -129,8 +141,8 @@ class Replica:
         self._note(problem)
         return not problem
 
-    def _ask(self, until: float) -> tuple[int, str] | None:
-        """How far it is, or what is wrong with it; None where it does not say until then."""
+    def _ask(self, until: float) -> tuple[int, int, str] | None:
+        """How far it is and on which timeline, or what is wrong; None: it did not say in time."""
         with self._told:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="replica", daemon=True)
@@ -164,9 +176,9 @@ class Replica:
                 number = self._asked
             try:
                 own = own or _connected()
-                answer = (_position(own), "")
+                answer = (*_position(own), "")
             except Exception as error:
-                answer = (-1, _words(error))
+                answer = (-1, 0, _words(error))
                 _close(own)
                 own = None
             with self._told:
@@ -193,12 +205,12 @@ def _connected() -> BaseDatabaseWrapper:
     return own
 
 
-def _position(own: BaseDatabaseWrapper) -> int:
-    """Up to where it has the primary's log. Raises _Unusable."""
-    is_replica, position = _row(own, _REPLICA_POSITION)
+def _position(own: BaseDatabaseWrapper) -> tuple[int, int]:
+    """Up to where it has the primary's log, and of which timeline. Raises _Unusable."""
+    is_replica, position, timeline = _row(own, _REPLICA_POSITION)
     if not is_replica:
         raise _Unusable("it takes writes of its own")
-    return -1 if position is None else int(position)
+    return -1 if position is None else int(position), int(timeline)
 
 
 def _row(of: BaseDatabaseWrapper, statement: str) -> tuple[Any, ...]:
