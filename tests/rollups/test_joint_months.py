@@ -69,8 +69,8 @@ def _values(project: ProjectInfo, column: str) -> set[str]:
 
 
 def test_two_filters_find_what_fits_both(project: ProjectInfo) -> None:
-    rows = list(Call.objects.filter(project_id=project.id).values())
-    assert len({tuple(row[column] for column in COLUMNS.values()) for row in rows}) == len(rows)
+    rows = list(Call.objects.filter(project_id=project.id))
+    assert len({tuple(getattr(row, each) for each in COLUMNS.values()) for row in rows}) == 5
     since = NOW - timedelta(days=40)
     tried = 0
     for one, other in product(COLUMNS, COLUMNS):
@@ -81,16 +81,16 @@ def test_two_filters_find_what_fits_both(project: ProjectInfo) -> None:
             fitting = [
                 row
                 for row in rows
-                if all(row[COLUMNS[name]] == value for name, value in asked.items())
+                if all(getattr(row, COLUMNS[name]) == value for name, value in asked.items())
             ]
             tried += bool(fitting)
 
-            assert _found(project, **asked) == {row["name"] for row in fitting}, asked
+            assert _found(project, **asked) == {row.name for row in fitting}, asked
             assert _found(project, **asked, since=since, until=NOW + timedelta(days=1)) == {
-                row["name"] for row in fitting if row["started_at"] >= since
+                row.name for row in fitting if row.started_at >= since
             }, asked
             assert _found(project, **asked, until=since) == {
-                row["name"] for row in fitting if row["started_at"] < since
+                row.name for row in fitting if row.started_at < since
             }, asked
     assert tried > len(rows)
 
