@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -52,12 +53,33 @@ class Process(Protocol):
         """Send it a signal, unless it has ended."""
 
 
+# Systems give ports from 32768 (Linux) or 49152 on to whoever connects, and would give ours away in
+# the seconds between its choice and the server that listens on it: a worker lacks a server then
+# that hundreds of tests share.
+_PORTS = range(20_000, 32_000)
+# By process, for forks begin anew.
+_next_ports: dict[int, Iterator[int]] = {}
+
+
 def free_port() -> int:
-    """A TCP port on 127.0.0.1 that nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port on 127.0.0.1 that nobody listens on just now, and another one each time.
+
+    Each process begins elsewhere, so that two of them do not find the same one free.
+    """
+    process = os.getpid()
+    if process not in _next_ports:
+        _next_ports[process] = _ports_from(process)
+    for port in islice(_next_ports[process], len(_PORTS)):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError(f"none of the ports {_PORTS.start} to {_PORTS.stop - 1} is free")
+
+
+def _ports_from(process: int) -> Iterator[int]:
+    # Those that are started one after the other are a thousand ports apart.
+    start = process * 1009 % len(_PORTS)
+    return cycle(chain(_PORTS[start:], _PORTS[:start]))
 
 
 def spawn_python(

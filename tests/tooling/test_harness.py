@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from tests.support.browser import BrowserPage
 from tests.support.environment import database
 from tests.support.model import LocalModel
 from tests.support.postgres import NoPostgres, Postgres, find_binaries
-from tests.support.processes import kill, run_python, spawn_python
+from tests.support.processes import free_port, kill, run_python, spawn_python
 from tests.support.server import Served
 from tests.support.sharing_out import group_of
 
@@ -42,6 +43,18 @@ sys.exit(3)
 # For what takes a second of CPU: a test fails by what it finds, not by how busy the machine is.
 _SECONDS = 120
 _PAGE = "data:text/html,<html lang=en><title>t</title><main><h1>{}</h1></main>"
+
+
+def test_a_free_port_is_given_to_nobody_else() -> None:
+    first = free_port()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", free_port()))
+        found = [first, *(free_port() for _ in range(20))]
+
+        assert taken.getsockname()[1] not in found
+    assert len(set(found)) == len(found)
+    # From there on Linux gives ports to whoever connects.
+    assert max(found) < 32_768
 
 
 def test_no_test_has_a_use_for_the_fixtures_that_are_left_out(
