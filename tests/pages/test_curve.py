@@ -17,9 +17,9 @@ from helmdash.pages.parts.charts import curve
 from helmdash.pages.parts.curve_events import events, unexplained_falls
 from helmdash.pages.parts.curve_points import LEVEL_WORDS, encoded
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint
+from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint, curve_of
 from helmdash.queries.marks import Mark, MarkKind
-from helmdash.records.models import Call
+from helmdash.records.models import Call, Conversation
 from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults
 
@@ -55,6 +55,34 @@ def test_a_fall_that_nothing_explains_is_told(second: dict[str, Any], is_fall: b
     found = unexplained_falls(points({}, second))
 
     assert [(each.generation, each.gone) for each in found] == ([(2, 20_000)] if is_fall else [])
+
+
+@pytest.mark.parametrize(
+    ("since", "up_to", "expected"),
+    [
+        (None, None, [6, 7, 8]),
+        (None, 5, [3, 4, 5]),
+        (None, 5_000, [6, 7, 8]),
+        (7, None, [7, 8]),
+        (2, 4, [2, 3, 4]),
+        (2, 8, [6, 7, 8]),
+        (9, None, []),
+    ],
+)
+def test_a_curve_has_the_newest_of_the_generations_that_are_asked_for(
+    project: ProjectInfo,
+    monkeypatch: pytest.MonkeyPatch,
+    since: int | None,
+    up_to: int | None,
+    expected: list[int],
+) -> None:
+    monkeypatch.setattr("helmdash.queries.conversations.curve.CURVE_POINTS", 3)
+    record(*(make_capture() for _ in range(8)), project=project)
+    row = Conversation.objects.get(name="talk")
+
+    found = curve_of(row, since=since, up_to=up_to)
+
+    assert [point.generation for point in found] == expected
 
 
 def test_a_fall_is_seen_across_calls_that_told_nothing() -> None:

@@ -62,7 +62,7 @@ def curve_of(
 ) -> tuple[CurvePoint, ...]:
     """Its newest generations (from `since` one `up_to` another; None: the first, the newest),
     CURVE_POINTS at most, oldest first. One query."""
-    top = row.generation if up_to is None else up_to
+    top = row.generation if up_to is None else min(up_to, row.generation)
     # They are numbered without gaps. Said so, PostgreSQL takes the index of generations for it:
     # where it thinks that a conversation is not that long, it would sort all of it.
     rows = calls_of(row).filter(generation__gt=max(top - CURVE_POINTS, (since or 1) - 1))
