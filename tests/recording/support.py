@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
+import psycopg
 from django.db import connection
 
 from helmdash.core.calls.capture import Capture
@@ -91,3 +94,22 @@ def at_once(jobs: Sequence[Callable[[], Result]]) -> list[Result]:
 
     with ThreadPoolExecutor(len(jobs)) as pool:
         return [future.result() for future in [pool.submit(run, job) for job in jobs]]
+
+
+@contextmanager
+def somebody_else() -> Iterator[psycopg.Connection[Any]]:
+    """A connection to this test's database beside Django's. PostgreSQL."""
+    url = os.environ["DATABASE_URL"].rsplit("/", 1)[0] + f"/{connection.settings_dict['NAME']}"
+    with closing(psycopg.connect(url)) as other:
+        yield other
+
+
+@contextmanager
+def reading(table: str, *, seconds: float) -> Iterator[None]:
+    """Somebody else has a table open for so long. PostgreSQL."""
+    with somebody_else() as other:
+        other.execute(f"SELECT count(*) FROM {table}".encode())
+        timer = threading.Timer(seconds, other.rollback)
+        timer.start()
+        yield
+        timer.join()

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
-import psycopg
 import pytest
 from django.db import IntegrityError, connection
 from django.db.migrations.loader import MigrationLoader
@@ -20,7 +16,7 @@ from helmdash.queries.access import ProjectInfo
 from helmdash.records import partitions
 from helmdash.records.models import Call, CallPayload
 from tests.factories import NOW, make_capture
-from tests.recording.support import record
+from tests.recording.support import reading, record
 from tests.support import ROOT
 
 pytestmark = [
@@ -154,18 +150,6 @@ def test_keys_of_before_are_changed_while_others_read(project: ProjectInfo) -> N
     assert answer.generation == 2
     with pytest.raises(IntegrityError), connection.cursor() as cursor:
         cursor.execute("UPDATE records_round SET conversation_id = -1")
-
-
-@contextmanager
-def reading(table: str, *, seconds: float) -> Iterator[None]:
-    """Somebody else has a table open for so long."""
-    url = os.environ["DATABASE_URL"].rsplit("/", 1)[0] + f"/{connection.settings_dict['NAME']}"
-    with psycopg.connect(url) as other:
-        other.execute(f"SELECT count(*) FROM {table}".encode())
-        timer = threading.Timer(seconds, other.rollback)
-        timer.start()
-        yield
-        timer.join()
 
 
 _KEYS_OF_BEFORE = """

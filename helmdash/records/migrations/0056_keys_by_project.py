@@ -8,14 +8,14 @@ tries again. A migration that broke off goes on where it was. SQLite keeps its p
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from django.db import migrations, transaction
 from django.db.migrations.operations.base import Operation
-from django.db.utils import OperationalError
+
+from helmdash.records.alone import lock_alone
 
 _NUMBER = "id"
 # Each table, and whether rows are looked for by their number alone, too: an index is left for it.
@@ -74,8 +74,6 @@ REFERENCES = {
     ),
     "records_planrecord": ("plan_id", ("records_planstep", "records_planattempt")),
 }
-_LOCK_WAIT = "1s"
-_TRIES, _PAUSE_SECONDS = 300, 0.5
 
 
 class KeyByProject(Operation):
@@ -216,17 +214,8 @@ class _Tables:
             yield
             return
         with transaction.atomic(using=self._editor.connection.alias):
-            self._lock(", ".join(tables))
+            lock_alone(self._editor.connection, *tables)
             yield
-
-    def _lock(self, tables: str) -> None:
-        self._tell(f"SET LOCAL lock_timeout = '{_LOCK_WAIT}'")
-        lock = f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE"
-        _patiently(lambda: self._within_savepoint(lock))
-
-    def _within_savepoint(self, statement: str) -> None:
-        with transaction.atomic(using=self._editor.connection.alias):
-            self._tell(statement)
 
     def _tell(self, statement: str) -> None:
         self._editor.execute(statement, None)
@@ -235,20 +224,6 @@ class _Tables:
         with self._editor.connection.cursor() as cursor:
             cursor.execute(statement, values)
             return list(cursor.fetchall())
-
-
-def _patiently(lock: Callable[[], None]) -> None:
-    """Take a lock as soon as nobody is in the way. A lock that was not had is let go of at once, so
-    that who came behind it goes on."""
-    for left in reversed(range(_TRIES)):
-        try:
-            lock()
-            return
-        except OperationalError as error:
-            # 55P03: lock_not_available
-            if getattr(error.__cause__, "sqlstate", None) != "55P03" or not left:
-                raise
-        time.sleep(_PAUSE_SECONDS)
 
 
 def _number_of(table: str) -> str:
