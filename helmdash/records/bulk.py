@@ -221,27 +221,6 @@ def _upsert(
     return f"{head} VALUES ({', '.join(['%s'] * len(columns))}){tail}"
 
 
-def insert_missing(
-    model: type[models.Model], rows: Sequence[Mapping[str, Any]], *, unique: Sequence[str]
-) -> Mapping[Any, int]:
-    """Insert those rows that have no like by the unique columns; gives the primary keys of those,
-    by the last of the unique columns. PostgreSQL alone: on SQLite nobody else writes meanwhile.
-
-    Rows must come in one order from every writer, and without doubles.
-    """
-    names = tuple(rows[0])
-    columns, converters = columns_of(model, names)
-    quote = connection.ops.quote_name
-    statement = (
-        f"INSERT INTO {quote(model._meta.db_table)} ({', '.join(map(quote, columns))})"
-        f" SELECT * FROM {rows_source(model, names)}"
-        f" ON CONFLICT ({', '.join(map(quote, unique))}) DO NOTHING"
-        f" RETURNING {quote(unique[-1])}, id"
-    )
-    given = rows_as_json(model, names, values_of(rows, names, converters))
-    return dict(ask_prepared(statement, given))
-
-
 def update_rows(
     model: type[models.Model],
     names: Sequence[str],

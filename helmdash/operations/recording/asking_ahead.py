@@ -15,7 +15,7 @@ from helmdash.operations.recording.conversation_rows import lock_question_by_nam
 from helmdash.operations.recording.joining import names_of
 from helmdash.operations.recording.judging import Judged
 from helmdash.operations.recording.message_keys import MessageKeys, seen_question
-from helmdash.operations.recording.named_conversations import named
+from helmdash.operations.recording.named_conversations import most_begun, named
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.bulk import ids_question, is_few
@@ -38,6 +38,9 @@ def ahead(
         if item.capture.inside or session_of_agent(item.capture) is not None:
             return nullcontext()
     lasting = [ids_question(Call, len(judged))]
+    if named(judged):
+        # Of use where one of them is new; numbers more or less are nothing.
+        lasting.append(ids_question(Conversation, most_begun(judged)))
     likely = keys.likely(judged) if project.payload != Payload.OFF.value else []
     if likely:
         # What another writer stores meanwhile may be stored again, which changes nothing.
@@ -53,7 +56,4 @@ def _questions(project_id: int, judged: Sequence[Judged]) -> list[Question]:
         budgets.revision_question(),
         places_question(project_id, [name for item in judged for name in names_of(item)]),
     ]
-    if names and len(judged) == 1:
-        # Of use where the conversation is new; a number more or less is nothing.
-        questions.append(ids_question(Conversation, 1))
     return questions

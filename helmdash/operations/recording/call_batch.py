@@ -89,7 +89,6 @@ class CallBatch:
         self._standings = ConversationBatch(project.id)
         self._compactions = ClientCompactions()
         self._repeated = RepeatedStreams()
-        self.left: list[ConversationRow] = []  # conversations that turned out to be others
         self._taken: list[tuple[Placed, Masker]] = []
         self._call_rows: list[dict[str, object]] = []
         self._payloads: list[dict[str, object]] = []
@@ -156,7 +155,6 @@ class CallBatch:
             self._inference.leave_later(row, item, links, generation=number)
         told = self._conversations.get(name)
         if told is not None and told is not row and is_unused(told):
-            self.left.append(told)
             self._conversations[name] = row
 
     @property

@@ -30,7 +30,6 @@ from helmdash.operations.recording.asking_ahead import ahead, asks_ahead
 from helmdash.operations.recording.call_batch import CallBatch, Recorded, is_nameless
 from helmdash.operations.recording.conversation_rows import (
     ConversationIds,
-    delete_unused,
 )
 from helmdash.operations.recording.histories import Histories
 from helmdash.operations.recording.inference import Inference
@@ -42,6 +41,7 @@ from helmdash.operations.recording.named_conversations import (
     follow_sessions,
     lock_conversations,
     lock_told,
+    most_begun,
 )
 from helmdash.operations.recording.truncation import Cutting
 from helmdash.operations.recording.withdrawing import settle_nesting
@@ -151,11 +151,11 @@ def _record(
     judged, around = settle_nesting(project.id, judged, rules, now=now)
     moved = settle_agents(project.id, judged, rules, now=now)
     judged = [*moved, *judged]
-    ids = ConversationIds(len(judged))
+    ids = ConversationIds(most_begun(judged))
     conversations = lock_conversations(project.id, judged, ids)
     names = [name for item in judged for name in names_of(item)]
     known = KnownCalls(_known_calls(project.id, names))
-    left = follow_sessions(project.id, judged, conversations, partial(_stored_in, known))
+    follow_sessions(project.id, judged, conversations, partial(_stored_in, known))
     nameless = [item for item in judged if is_nameless(item)]
     told = [name for item in nameless if (name := _stored_in(known, item)) is not None]
     lock_told(project.id, told, conversations)
@@ -171,7 +171,6 @@ def _record(
             writer.take_again(first, item)
             answers[at] = replace(first.answer, id=item.capture.id or "", duplicate=True)
     writer.prepare()
-    delete_unused([*conversations.values(), *left, *writer.left])
     return writer, tuple(answers[at] for at in range(len(moved), len(judged)))
 
 

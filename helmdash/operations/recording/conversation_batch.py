@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import F
@@ -170,9 +171,9 @@ class ConversationBatch:
     def write(self) -> None:
         """Insert and update everything. Raises IntegrityError when another writer was first."""
         rows = self._touched.values()
-        insert_rows(
-            Conversation, [row_values(row, CONVERSATION_COLUMNS) for row in rows if row.is_new]
-        )
+        # In one order, so that two who begin the same ones cannot wait for each other.
+        begun = sorted((row for row in rows if row.is_new), key=attrgetter("name"))
+        insert_rows(Conversation, [row_values(row, CONVERSATION_COLUMNS) for row in begun])
         update_rows(
             Conversation,
             MOVING_COLUMNS,

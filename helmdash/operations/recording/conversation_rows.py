@@ -6,13 +6,11 @@ an instance costs as much as inserting a row.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
-
-from django.db import connection
 
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.budgets.lines import DEFAULT_OPTIMAL_MAX_TOKENS
@@ -22,10 +20,7 @@ from helmdash.core.conversations.placement import (
     is_late,
 )
 from helmdash.operations.recording.judging import Judged
-from helmdash.records.bulk import (
-    allocate_ids,
-    insert_missing,
-)
+from helmdash.records.bulk import allocate_ids
 from helmdash.records.direct import Question
 from helmdash.records.locking import lock_question, lock_rows
 from helmdash.records.models import Conversation
@@ -201,44 +196,22 @@ def lock_by_id(project_id: int, ids: Collection[int]) -> list[ConversationRow]:
 
 
 def make_named(
-    project_id: int, firsts: dict[str, Judged], ids: ConversationIds, *, is_alone: bool
+    project_id: int, firsts: dict[str, Judged], ids: ConversationIds
 ) -> dict[str, ConversationRow]:
     """Conversations that are not there yet, each before its first call (`firsts`).
 
-    `is_alone`: the rows can wait until their calls are known, for nobody else can write, or there
-    is one and who comes second starts again. Otherwise they are inserted now, in the order of their
-    names: another writer may be making the same ones.
+    The rows wait until their calls are known. Of two who begin the same one the second meets the
+    first at its name, and starts again.
     """
-    if is_alone:
-        return {
-            name: make_row(pk=ids.take(), project_id=project_id, name=name, item=firsts[name])
-            for name in sorted(firsts)
-        }
-    made = {
-        name: make_row(pk=0, project_id=project_id, name=name, item=firsts[name])
-        for name in sorted(firsts)
+    return {
+        name: make_row(pk=ids.take(), project_id=project_id, name=name, item=item)
+        for name, item in firsts.items()
     }
-    values = [row_values(row, CONVERSATION_COLUMNS[1:]) for row in made.values()]
-    keys = insert_missing(Conversation, values, unique=("project_id", "name"))
-    for name, pk in keys.items():
-        made[name].id, made[name].is_new = pk, False
-    others = firsts.keys() - keys.keys()
-    # Those that another writer has just made are read and locked.
-    locked = {row.name: row for row in lock_by_name(project_id, others)} if others else {}
-    return {name: made[name] for name in keys} | locked
 
 
 def is_unused(row: ConversationRow) -> bool:
     """Whether no call is in it: it was made for one that is not placed yet."""
     return row.generation == 0 and not row.side_calls
-
-
-def delete_unused(rows: Iterable[ConversationRow]) -> None:
-    """Take back the conversations made for calls that turned out to be repeats."""
-    unused = [row.id for row in rows if is_unused(row) and not row.is_new]
-    if unused:
-        # Nothing can refer to a row that was made in this transaction.
-        Conversation.objects.filter(id__in=unused)._raw_delete(connection.alias)
 
 
 def is_late_call(row: ConversationRow, item: Judged) -> bool:

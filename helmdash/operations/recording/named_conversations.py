@@ -16,13 +16,13 @@ from helmdash.operations.recording.conversation_rows import (
 )
 from helmdash.operations.recording.judging import Judged
 from helmdash.records.call_names import find_conversations
-from helmdash.records.direct import forget_asked_ahead, is_postgres
+from helmdash.records.direct import forget_asked_ahead
 
 
 def lock_conversations(
     project_id: int, judged: Sequence[Judged], ids: ConversationIds
 ) -> dict[str, ConversationRow]:
-    """The conversations that the batch names, made where missing, locked by name."""
+    """The conversations that the batch names, locked by name; those that are missing are begun."""
     names = named(judged)
     if not names:
         return {}
@@ -33,10 +33,7 @@ def lock_conversations(
         found |= elsewhere
         missing = {name: item for name, item in missing.items() if name not in elsewhere}
     if missing:
-        is_alone = not is_postgres() or len(missing) == 1
-        found |= make_named(project_id, missing, ids, is_alone=is_alone)
-        if not is_alone:
-            forget_asked_ahead()  # another writer may have been making one
+        found |= make_named(project_id, missing, ids)
     if len(found) < len(names):
         raise Collision("a conversation was deleted while a call of it came in")
     return found
@@ -49,6 +46,11 @@ def named(judged: Sequence[Judged]) -> dict[str, Judged]:
         if item.capture.conversation:
             names.setdefault(item.capture.conversation, item)
     return names
+
+
+def most_begun(judged: Sequence[Judged]) -> int:
+    """So many conversations these may begin: one for each name, and for each call without."""
+    return len(named(judged)) + sum(not item.capture.conversation for item in judged)
 
 
 def _lock_elsewhere(
@@ -75,14 +77,13 @@ def follow_sessions(
     judged: Sequence[Judged],
     conversations: dict[str, ConversationRow],
     stored_in: Callable[[Judged], str | None],
-) -> list[ConversationRow]:
+) -> None:
     """Put the conversation of a stored call in the place of a new one, where a batch tells of the
-    call by its session; gives the new ones, which are not needed.
+    call by its session.
 
     conversations: by the names that the batch has for them. stored_in: the conversation of the
     stored call that an item tells of again; None: there is none.
     """
-    left: list[ConversationRow] = []
     for item in judged:
         name = item.capture.conversation or ""
         if session_name(item.capture) is None or not is_unused(conversations[name]):
@@ -92,9 +93,7 @@ def follow_sessions(
             continue
         rows = [row for row in conversations.values() if row.name == told]
         if rows := rows or lock_by_name(project_id, [told]):
-            left.append(conversations[name])
             conversations[name] = rows[0]
-    return left
 
 
 def lock_told(
