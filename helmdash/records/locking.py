@@ -58,7 +58,7 @@ def lock_question(
     """What `lock_rows` asks."""
     is_one = len(values) == 1
     statement, _ = _search(model, names, column, is_one)
-    wanted = list(values)
+    wanted = sorted(set(values))  # type: ignore[type-var]
     given: Any = wanted[0] if is_one else wanted if is_postgres() else json.dumps(wanted)
     return Question(statement, [given, project_id])
 
@@ -83,13 +83,19 @@ def _search(
     quote = connection.ops.quote_name
     table, key = quote(model._meta.db_table), f"t.{quote(column)}"
     chosen = ", ".join(f"t.{quote(str(by_name[name].column))}" for name in names)
-    if is_postgres() or is_one:
-        # An id finds its row: IS TRUE keeps a planner from one of the indexes that begin with the
-        # project, of which a new database seems to hold few rows.
-        own = "(t.project_id = %s) IS TRUE" if column == "id" else "t.project_id = %s"
-        found = f"FROM {table} t WHERE {key} {'= %s' if is_one else '= ANY(%s)'} AND {own}"
-        locked = f" ORDER BY {key} FOR UPDATE" if is_postgres() else ""
-        statement = f"SELECT {chosen} {found}{locked}"
+    # An id finds its row: IS TRUE keeps a planner from one of the indexes that begin with the
+    # project, of which a new database seems to hold few rows.
+    own = "(t.project_id = %s) IS TRUE" if column == "id" else "t.project_id = %s"
+    if is_one:
+        locked = " FOR UPDATE" if is_postgres() else ""
+        statement = f"SELECT {chosen} FROM {table} t WHERE {key} = %s AND {own}{locked}"
+    elif is_postgres():
+        # Each is looked up by itself (OFFSET keeps a planner from another way), in the order given:
+        # by `= ANY` all of a project's rows are read where the planner knows of few.
+        kind = by_name[column].db_type(connection).partition("(")[0]  # type: ignore[union-attr]
+        wanted = f"(SELECT unnest(%s::{kind}[]) AS wanted) w"
+        each = f"SELECT * FROM {table} t WHERE {key} = w.wanted AND {own} OFFSET 0 FOR UPDATE"
+        statement = f"SELECT {chosen} FROM {wanted} CROSS JOIN LATERAL ({each}) t"
     else:
         # CROSS JOIN is SQLite's word for this order: from the few values to their rows.
         found = f"FROM json_each(%s) w CROSS JOIN {table} t WHERE t.project_id = %s"

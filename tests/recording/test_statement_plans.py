@@ -43,6 +43,8 @@ _NARROWS_NOTHING = {"project_id", "latest_seen_at", "started_at", "latest_at", "
 
 # PostgreSQL analyzes a table by itself within a minute of its first fifty rows.
 _IS_ANALYZED = [False, True] if connection.vendor == "sqlite" else [True]
+# So many may have come by then.
+UNKNOWN_CONVERSATIONS = 12_000
 
 Statement = tuple[str, Sequence[Any]]
 
@@ -78,6 +80,20 @@ def test_no_statement_looks_at_more_than_it_is_about(grown: ProjectInfo, is_anal
         table for statement, _ in ran for table in _TABLES.findall(statement)
     }
     for statement, params in ran:
+        assert not (wrong := list(_too_much(statement, params))), f"{statement}\n{wrong}"
+
+
+def test_conversations_are_locked_one_by_one_before_they_are_analyzed(
+    grown: ProjectInfo,
+) -> None:
+    _multiply(Conversation, UNKNOWN_CONVERSATIONS, name="new-{0}")
+    with _statements() as ran:
+        record(grown, *(prompt(2_000, conversation=f"new-{n}") for n in range(0, 300, 10)))
+        record(grown, prompt(2_000, conversation="new-5"))
+
+    locks = [each for each in ran if f'"{Conversation._meta.db_table}" t' in each[0]]
+    assert len(locks) == 2
+    for statement, params in locks:
         assert not (wrong := list(_too_much(statement, params))), f"{statement}\n{wrong}"
 
 
