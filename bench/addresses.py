@@ -198,6 +198,8 @@ def lists(of: Known) -> Named:
     """The lists of the API, by those who read them."""
     day = timezone.now() - timedelta(days=10)
     range_ = {"since": day.isoformat(), "until": (day + timedelta(days=1)).isoformat()}
+    end = timezone.now() - timedelta(days=180)
+    old = {"since": (end - timedelta(days=1)).isoformat(), "until": end.isoformat()}
     for name, query in (
         ("GET /calls", {}),
         ("GET /calls, 500 rows", {"limit": 500}),
@@ -232,6 +234,7 @@ def lists(of: Known) -> Named:
         ("GET /conversations search", {"q": "0123"}),
         ("GET /conversations search, nothing", {"q": "nothing"}),
         ("GET /conversations in a time range", range_),
+        ("GET /conversations, a day of half a year ago", old),
     ):
         yield name, f"/api/v1/conversations?{urlencode(query)}"
     yield "GET /calls/{id}", f"/api/v1/calls/{quote(of.call)}"

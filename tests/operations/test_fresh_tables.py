@@ -55,7 +55,9 @@ WHERE {ours} AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
 SELECT c.relname, k.conname, replace(pg_get_constraintdef(k.oid), ' NOT VALID', '')
 FROM pg_class c JOIN pg_constraint k ON k.conrelid = c.oid WHERE {ours} AND k.contype <> 'n';
 
-SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_class c WHERE {ours} AND c.relkind IN ('i', 'I')
+SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_class c WHERE {ours} AND c.relkind IN ('i', 'I');
+
+SELECT stxname, pg_get_statisticsobjdef(oid) FROM pg_statistic_ext
 """
 # Months are made as time goes on.
 _OURS = "c.relnamespace = current_schema()::regnamespace AND NOT c.relispartition"

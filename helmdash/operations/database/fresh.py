@@ -70,6 +70,7 @@ def _go_beyond_models(editor: Any) -> None:
     _migration("0020_partitions").partition(editor)
     _migration("0056_keys_by_project").key_by_project(editor, aside=False)
     _migration("0057_projects_asked_once").ask_for_projects_once(editor)
+    _migration("0058_long_lived_conversations").tell_how_long(apps, editor)
 
 
 def _migration(name: str) -> Any:

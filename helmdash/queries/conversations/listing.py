@@ -20,6 +20,7 @@ from helmdash.queries.conversations.filters import (
     narrowed,
     reach,
 )
+from helmdash.queries.conversations.in_range import first_of
 from helmdash.queries.paging import (
     Neighbours,
     Page,
@@ -75,8 +76,8 @@ def page(
     sort: str = NEWEST,
 ) -> ConversationPage:
     """Conversations, in the order of `sort`: ATTENTION, NEWEST, OLDEST, or a name of SORTED with a
-    minus for the largest first. Three queries at most, two more with a model, and those of
-    TermTable.conditions.
+    minus for the largest first. Three queries at most, one more with an end, two with a model, and
+    those of TermTable.conditions.
 
     cursor None: from the first. Raises BadCursor for one that no page of this list gave.
     """
@@ -84,7 +85,7 @@ def page(
     if order is not None:
         return _sorted(project_id, filters, order, cursor, limit)
     if sort == ATTENTION:
-        found = _those_in_need_first(filtered(project_id, filters), cursor, limit + 1)
+        found = _those_in_need_first(project_id, filters, cursor, limit + 1)
         more = found[limit - 1] if len(found) > limit else None
         return ConversationPage(
             items=tuple(map(view, found[:limit])),
@@ -95,7 +96,8 @@ def page(
     indexed = found_by_index(project_id, filters)
     rows = onward(narrowed(indexed, project_id, filters), "latest_at", after, is_ahead=is_ahead)
     looked = reach(indexed, filters, after, is_ahead=is_ahead)
-    found = list((looked.within(rows) if looked else rows)[: limit + 1])
+    rows = looked.within(rows) if looked else rows
+    found = first_of(rows, filters, limit + 1, is_ahead=is_ahead)
     more = found[limit - 1] if len(found) > limit else None
     last = (more.latest_at, more.pk) if more else looked.last if looked else None
     return ConversationPage(
@@ -109,7 +111,7 @@ def neighbours(
     *, project_id: int, filters: ConversationFilters, conversation_id: str, sort: str = NEWEST
 ) -> Neighbours:
     """The conversations that the list shows beside one. Five queries at most, two more with a
-    model, and those of TermTable.conditions."""
+    model, three with an end, and those of TermTable.conditions."""
     named = Conversation.objects.filter(project_id=project_id, name=conversation_id)
     row = named.only("attention", "latest_at").first()
     if row is None:
@@ -126,11 +128,13 @@ def neighbours(
         )
     alike = rows.filter(attention=row.attention)
     worse = rows.filter(attention__gt=row.attention).filter(attention__gt=0)
-    before = _name(newer(alike, *at)) or _name(worse.order_by("attention", "latest_at", "id"))
-    after = _name(older(alike, *at))
+    before = _first_name(newer(alike, *at), filters, is_ahead=True)
+    before = before or _name(worse.order_by("attention", "latest_at", "id"))
+    after = _first_name(older(alike, *at), filters, is_ahead=False)
     if after is None and row.attention:
         after = _name(in_need(rows.filter(attention__lt=row.attention)))
-        after = after or _name(_newest_first(rows.filter(attention=0), None))
+        others = _newest_first(rows.filter(attention=0), None)
+        after = after or _first_name(others, filters, is_ahead=False)
     return Neighbours(before=before, after=after)
 
 
@@ -190,14 +194,15 @@ def _beside(
 ) -> str | None:
     """The nearest by time."""
     looked = reach(indexed, filters, at[1:], is_ahead=is_ahead)
-    rows = looked.within(rows) if looked else rows
-    return _name((newer if is_ahead else older)(rows, *at))
+    rows = (newer if is_ahead else older)(looked.within(rows) if looked else rows, *at)
+    return _first_name(rows, filters, is_ahead=is_ahead)
 
 
 def _those_in_need_first(
-    rows: QuerySet[Conversation], cursor: str | None, limit: int
+    project_id: int, filters: ConversationFilters, cursor: str | None, limit: int
 ) -> list[Conversation]:
     """Two lists, one after the other: each by an index of its own."""
+    rows = filtered(project_id, filters)
     rank, at, pk = decode_ranked_cursor(cursor) if cursor else (None, None, None)
     found: list[Conversation] = []
     if rank != 0:
@@ -214,7 +219,8 @@ def _those_in_need_first(
     elif at is not None and pk is not None:
         cursor = encode_cursor(at, pk)
     if len(found) < limit:
-        found += _newest_first(rows.filter(attention=0), cursor)[: limit - len(found)]
+        others = _newest_first(rows.filter(attention=0), cursor)
+        found += first_of(others, filters, limit - len(found), is_ahead=False)
     return found
 
 
@@ -222,6 +228,13 @@ def _newest_first(rows: QuerySet[Conversation], cursor: str | None) -> QuerySet[
     if not cursor:
         return rows.order_by("-latest_at", "-id")
     return older(rows, "latest_at", *decode_time_cursor(cursor))
+
+
+def _first_name(
+    rows: QuerySet[Conversation], filters: ConversationFilters, *, is_ahead: bool
+) -> str | None:
+    found = first_of(rows.values_list("name", flat=True), filters, 1, is_ahead=is_ahead)
+    return found[0] if found else None
 
 
 def _name(rows: QuerySet[Conversation]) -> str | None:

@@ -18,6 +18,7 @@ from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.conversations.clients import NAME_CHARS, VERSION_CHARS
 from helmdash.records.fields import count_field, name_field, one_of, word_field
+from helmdash.records.long_lived import IsLongLived
 from helmdash.records.models.access import Project
 from helmdash.records.models.rules import rules_field
 
@@ -122,6 +123,12 @@ class Conversation(models.Model):
                 fields=["project", "client_name", "latest_at", "id"],
                 condition=Q(client_name__isnull=False),
                 name="conversation_by_client",
+            ),
+            # The list up to some time (queries.conversations.in_range).
+            models.Index(
+                fields=["project", "latest_at", "id"],
+                condition=Q(IsLongLived("latest_at", "started_at")),
+                name="long_conversation_by_time",
             ),
             # Snoozes that are over, in any project.
             models.Index(

@@ -1,0 +1,37 @@
+"""The first conversations of a list by time that has an end: those that began before it.
+
+The list is in the order of the newest calls, and those that go on after the end are its newest.
+Among all that had a call since then they are few: whoever began before and is no long-lived one
+(records.long_lived) had its newest call within a day of the end. So one part of the list is read by
+the index of the long-lived, the other by that of all.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+from django.db.models import QuerySet
+
+from helmdash.queries.conversations.filters import ConversationFilters
+from helmdash.records.long_lived import LONG, IsLongLived
+
+# Which ones are long-lived is known to within a millisecond.
+_SLACK: Final = timedelta(seconds=1)
+
+
+def first_of(
+    rows: QuerySet[Any], filters: ConversationFilters, most: int, *, is_ahead: bool
+) -> list[Any]:
+    """The first `most` of rows in the order of their newest calls. is_ahead: the oldest first. One
+    query; two where the filters have an end."""
+    if filters.until is None:
+        return list(rows[:most])
+    border = filters.until + LONG + _SLACK
+    near = rows.filter(latest_at__lt=border)
+    far = rows.filter(IsLongLived("latest_at", "started_at"), latest_at__gte=border)
+    found: list[Any] = []
+    for part in (near, far) if is_ahead else (far, near):
+        if len(found) < most:
+            found += part[: most - len(found)]
+    return found
