@@ -52,6 +52,7 @@ from tests.operations.alert_support import (
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -79,6 +80,21 @@ def test_each_change_of_a_conversation_is_told_once(project: ProjectInfo) -> Non
     keys = [body["alerts"][0]["dedup_key"] for _, body in receiver.got]
     assert (keys[0] == keys[1] == keys[2], keys[3] == keys[0]) == (True, False)
     assert len({body["dedup_key"] for _, body in receiver.got}) == 4
+
+
+def test_nothing_waits_until_a_clock_that_was_set_back_is_there_again(project: ProjectInfo) -> None:
+    """Also of a rule that was edited on a host whose clock is ahead."""
+    rule(project, RuleKind.LEVEL, channel(project))
+    receiver = Receiver()
+    call(project, CRITICAL, at=NOW)
+    look(NOW + 2 * HOUR)
+    AlertRule.objects.update(next_at=NOW + 2 * HOUR)
+    AlertChannel.objects.update(failures=1, retry_at=NOW + 2 * HOUR)
+
+    assert look(NOW + MINUTE) == 1
+    receiver.deliver(now=NOW + MINUTE, is_later=False)
+
+    assert receiver.told == [("firing", "talk is critical")]
 
 
 def test_a_burst_is_gathered_and_programs_hear_of_every_one(project: ProjectInfo) -> None:
@@ -114,6 +130,8 @@ def test_a_dead_receiver_loses_nothing_and_keeps_the_order(project: ProjectInfo)
 
     assert receiver.deliver() == 0
     # Nobody asks again before its time, and what is behind waits.
+    assert AlertChannel.objects.filter(failures=1, retry_at__isnull=False).exists()
+    AlertChannel.objects.update(retry_at=NOW + 5 * SECOND)
     assert receiver.deliver(is_later=False) == 0
     assert receiver.deliver() == 0
     assert len(receiver.got) == 2

@@ -158,6 +158,18 @@ def test_a_job_is_not_taken_from_its_holder_until_the_lease_ends() -> None:
 
 
 @pytest.mark.django_db
+def test_a_lease_from_before_the_clock_was_set_back_ends_all_the_same() -> None:
+    """Who held it was killed; nobody waits until the clock is there again."""
+    leases.make_rows({"sweep": PAST})
+    assert leases.take(leases.look()["sweep"], holder="one")
+    Job.objects.update(until=leases.clock() + timedelta(hours=1))
+
+    assert run_now(kind(quiet), holder="two")
+
+    assert (state().holder, state().outcome) == ("two", "done")
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("is_taken_over", [True, False])
 def test_who_slept_for_longer_than_its_lease_asks_before_the_next_step(
     monkeypatch: pytest.MonkeyPatch, is_taken_over: bool

@@ -117,5 +117,6 @@ def is_worth_telling(state: AlertState, quiet: QuietHours | None) -> bool:
 
 
 def is_group_due(first_pending_at: datetime, *, group_s: int, now: datetime) -> bool:
-    """Whether changes were gathered for long enough. first_pending_at: of the oldest of them."""
-    return now >= first_pending_at + timedelta(seconds=group_s)
+    """Whether changes were gathered for long enough. first_pending_at: of the oldest of them; they
+    do not wait for a clock that was set back since."""
+    return not first_pending_at <= now < first_pending_at + timedelta(seconds=group_s)

@@ -27,6 +27,7 @@ from helmdash.core.access.throttling import (
     given_back,
     next_try,
     retry_after,
+    wait_after,
 )
 from helmdash.operations.database.transactions import write
 from helmdash.records.models import SignInThrottle
@@ -129,12 +130,15 @@ def _refuse(until: datetime | None, now: datetime) -> None:
 def _count(attempt: SignInTry, now: datetime) -> datetime | None:
     """Count it, or say until when it has to wait. In a transaction."""
     rows = _rows(attempt)
-    waiting = [each for each in rows.values() if each.blocked_until > now]
+    policies = _policies(attempt)
+    # Who has tries left waits for nothing, whatever the clock of the host that counted them said.
+    braked = [rows[each] for each, policy in policies if _is_braked(rows.get(each), policy)]
+    waiting = [each for each in braked if each.blocked_until > now]
     for each in waiting:
         _know(each.subject, each.blocked_until, now)
     if waiting:
         return max(each.blocked_until for each in waiting)
-    for subject, policy in _policies(attempt):
+    for subject, policy in policies:
         row = rows.get(subject)
         before = None if row is None else _tries_of(row)
         tries = next_try(before, policy=policy, now=now)
@@ -146,6 +150,10 @@ def _count(attempt: SignInTry, now: datetime) -> datetime | None:
         else:
             _save(row, tries)
     return None
+
+
+def _is_braked(row: SignInThrottle | None, policy: WaitPolicy) -> bool:
+    return row is not None and wait_after(row.failures, policy) > timedelta(0)
 
 
 def _start_anew(attempt: SignInTry, now: datetime) -> None:

@@ -113,7 +113,9 @@ def _taking_turns(channels: Sequence[AlertChannel]) -> list[AlertChannel]:
 
 def _due(now: datetime) -> QuerySet[AlertChannel]:
     waiting = AlertDelivery.objects.filter(channel=OuterRef("pk"), state="waiting")
-    is_time = Q(retry_at__isnull=True) | Q(retry_at__lte=now)
+    # What is to be tried later than anything is put off was noted before the clock was set back.
+    is_set_back = Q(retry_at__gt=now + 2 * _LAST_RETRY)
+    is_time = Q(retry_at__isnull=True) | Q(retry_at__lte=now) | is_set_back
     return AlertChannel.objects.filter(is_time, Exists(waiting), enabled=True)
 
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import orjson
-from django.db.models import F, Min, QuerySet
+from django.db.models import F, Min, Q, QuerySet
 
 from helmdash.core.alerts import channels as shapes
 from helmdash.core.alerts.channels import ChannelKind
@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 _BATCH: Final = 500
 # Where the next look finds a rule that could not be looked at.
 _AFTER_FAULT: Final = timedelta(minutes=1)
+_LONGEST: Final = max(_AFTER_FAULT, *(timedelta(seconds=each.every_s) for each in KINDS.values()))
 _STATE: Final = (
     "severity", "title", "detail", "path", "opened_at", "changed_at", "resolved_at", "episode",
     "revision", "told", "told_episode",
@@ -51,7 +52,14 @@ def next_due() -> datetime | None:
 
 def is_due(now: datetime) -> bool:
     """Whether a rule is to be looked at."""
-    return AlertRule.objects.filter(enabled=True, next_at__lte=now).exists()
+    return _due(now).exists()
+
+
+def _due(now: datetime) -> QuerySet[AlertRule]:
+    """Rules whose time has come. None is put off for longer than _LONGEST: what is later was told
+    by another clock, that of the host where it was edited, or the database's before it was set."""
+    is_time = Q(next_at__lte=now) | Q(next_at__gt=now + _LONGEST)
+    return AlertRule.objects.filter(is_time, enabled=True)
 
 
 def look_at_due(*, now: datetime, go_on: Callable[[], None]) -> int:
@@ -61,7 +69,7 @@ def look_at_due(*, now: datetime, go_on: Callable[[], None]) -> int:
     `go_on` raises, which is asked between rules, and what an unavailable database raises.
     """
     made = 0
-    for row in AlertRule.objects.filter(enabled=True, next_at__lte=now).order_by("next_at", "id"):
+    for row in _due(now).order_by("next_at", "id"):
         try:
             made += _look_at(row, now)
         except Exception as error:

@@ -165,4 +165,5 @@ def give_up_old(*, now: datetime) -> int:
 
 def _due(now: datetime) -> Any:
     open_now = Exporter.objects.filter(enabled=True)
-    return open_now.exclude(next_try_at__gt=now)
+    # What is to be tried later than anything is put off was noted before the clock was set back.
+    return open_now.exclude(next_try_at__gt=now, next_try_at__lte=now + 2 * _LONGEST_WAIT)

@@ -20,6 +20,9 @@ from helmdash.records.models import Job
 
 # A process that was killed holds its job for so long. Its holder renews it three times in that.
 LEASE = timedelta(seconds=30)
+# A lease that lasts for longer was taken before the clock was set back; its holder, where it lives,
+# has it end in time by the next renewal.
+_LONGEST_LEASE = 2 * LEASE
 # A failure is tried again after this, then after twice as long each time, but once an hour.
 _FIRST_RETRY, _LAST_RETRY = timedelta(minutes=1), timedelta(hours=1)
 _MOST_DOUBLINGS = 6
@@ -93,7 +96,7 @@ def look() -> dict[str, Seen]:
         row.name: Seen(
             name=row.name,
             turns=row.turns,
-            is_free=row.until is None or row.until <= row.clock,
+            is_free=row.until is None or not row.clock < row.until <= row.clock + _LONGEST_LEASE,
             is_due=row.due_at is not None and row.due_at <= row.clock,
             has_failed=row.failures > 0,
             cursor=row.cursor,
@@ -105,7 +108,8 @@ def look() -> dict[str, Seen]:
 
 def take(seen: Seen, *, holder: str) -> Turn | None:
     """Take a job that was seen free; None where another process was first."""
-    free = Q(until__isnull=True) | Q(until__lte=Now())
+    is_over = Q(until__lte=Now()) | Q(until__gt=Now() + _LONGEST_LEASE)
+    free = Q(until__isnull=True) | is_over
     rows = Job.objects.filter(free, name=seen.name, turns=seen.turns)
     taken = write(
         lambda: rows.update(

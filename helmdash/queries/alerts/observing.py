@@ -99,13 +99,19 @@ def _levels(rule: Watched, now: datetime) -> Looked:
         for row in Conversation.objects.filter(pk__in=batch)
         for each in _level_of(rule, row, now)
     ]
-    if now.timestamp() - float(str(cursor["at"])) >= _SETTLED.total_seconds():
+    if _is_past(cursor["at"], _SETTLED, now):
         cursor |= {"from": cursor["seen"], "seen": newest, "at": now.timestamp()}
-    if now.timestamp() - float(str(cursor.get("checked", 0))) >= _RECHECK.total_seconds():
+    if _is_past(cursor.get("checked", 0), _RECHECK, now):
         known = {each.subject for each in seen}
         seen += _level_again(rule, [name for name in _firing(rule) if name not in known], now)
         cursor["checked"] = now.timestamp()
     return Looked(seen, cursor)
+
+
+def _is_past(noted: object, span: timedelta, now: datetime) -> bool:
+    """Whether so much time has passed since a moment that a cursor has noted, or the clock was set
+    back since."""
+    return not 0 <= now.timestamp() - float(str(noted)) < span.total_seconds()
 
 
 def _level_of(rule: Watched, row: Conversation, now: datetime) -> Iterator[Seen]:
