@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +87,25 @@ def test_a_stopped_server_process_is_not_taken_for_a_writer_that_hangs(
     assert writer_server.silent_seconds() == 0
     assert len([each for some in link.hear([unit]) for each in some]) == 1
     link.close()
+
+
+def test_one_that_is_asked_to_end_while_it_takes_a_connection_ends_in_order(
+    listening: Path, writer_server: WriterServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begins, start = threading.Event(), threading.Thread.start
+
+    def late(thread: threading.Thread) -> None:
+        if thread.name == "writer":
+            begins.set()
+            time.sleep(0.3)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", late)
+    with socket.socket(socket.AF_UNIX) as asker:
+        asker.connect(str(listening))
+        assert begins.wait(10)
+
+        writer_server.stop(5)  # raised RuntimeError: a thread that had not begun was waited for
 
 
 @pytest.mark.slow

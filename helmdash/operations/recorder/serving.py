@@ -78,13 +78,12 @@ class WriterServer:
         thread = threading.Thread(
             target=self._serve_one, args=(accepted,), name="writer", daemon=True
         )
-        with self._lock:
-            self._threads[thread] = accepted
         try:
-            thread.start()
-        except RuntimeError:
+            # Who stops meanwhile waits for those that have begun alone.
             with self._lock:
-                del self._threads[thread]
+                thread.start()
+                self._threads[thread] = accepted
+        except RuntimeError:
             accepted.close()
             raise
 
