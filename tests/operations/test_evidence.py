@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -14,7 +15,7 @@ from django.utils import timezone
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.core.evidence.figures import Figure
-from helmdash.core.evidence.suggested import SuggestionState
+from helmdash.core.evidence.suggested import Learned, SuggestionState
 from helmdash.core.text.query_terms import parse_query
 from helmdash.operations.budgets.lines import store_own_row
 from helmdash.operations.budgets.reverting import revert_edits
@@ -124,6 +125,27 @@ def test_months_of_calls_are_learned_from_by_days(project: ProjectInfo) -> None:
     assert len([each for each in read if "UNION ALL" in each]) == 1
     assert (learned.input.ceiling, learned.calls) == (24_575, 240)
     assert (learned.since, learned.until) == (datetime(2026, 4, 6, tzinfo=UTC), NOW)
+
+
+def test_what_is_accepted_while_the_job_looks_stays_accepted(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(project, *_calls(cliff=24_576))
+    one = _open(project)[Figure.INPUT_TOKENS]
+
+    def accept(**asked: Any) -> tuple[Learned, ...]:
+        deciding.accept(actor=SHELL, project_id=project.id, suggestion_id=one.id, now=NOW)
+        return learned_of(**asked)
+
+    monkeypatch.setattr(refreshing, "learned_of", accept)
+    record(project, make_capture(id="another", conversation=None))
+    refreshing.refresh(project_id=project.id, now=NOW)
+    monkeypatch.undo()
+    refreshing.refresh(project_id=project.id, now=NOW)
+
+    found = suggestions.find(project_id=project.id, suggestion_id=one.id)
+    assert found is not None
+    assert (found.state, found.effect is None) == (SuggestionState.ACCEPTED, False)
 
 
 def test_what_was_dismissed_comes_back_only_as_another(project: ProjectInfo) -> None:

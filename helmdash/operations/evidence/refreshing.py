@@ -74,19 +74,23 @@ def refresh(*, project_id: int, now: datetime, go_on: Callable[[], None] = lambd
     for model_key, calls in known.items():
         go_on()
         model = latest_spelling(project_id=project_id, model_key=model_key, now=now)
-        budget = budgets.table(project_id=project_id).lookup(model, key=model_key)
+        budget = _budget_of(project_id, model_key, model)
         digest = _digest(model, calls, budget)
         if digests.get(model_key) != digest:
             learned = learned_of(project_id=project_id, model_key=model_key, model=model, now=now)
             found = _chosen(learned, budget)
-            write(partial(_store, project_id, model_key, model, found, budget, now))
-            write(partial(_note, project_id, model_key, digest, now))
+            if write(partial(_store, project_id, model_key, model, found, budget, now)):
+                write(partial(_note, project_id, model_key, digest, now))
     stale = Suggestion.objects.filter(project_id=project_id, state=SuggestionState.OPEN.value)
     stale.exclude(model_key__in=known).update(state=SuggestionState.GONE.value, decided_at=now)
     _measure(project_id, now)
     return Suggestion.objects.filter(
         project_id=project_id, state=SuggestionState.OPEN.value
     ).count()
+
+
+def _budget_of(project_id: int, model_key: str, model: str) -> EffectiveBudget:
+    return budgets.table(project_id=project_id).lookup(model, key=model_key)
 
 
 def _digest(model: str, calls: str, budget: EffectiveBudget) -> str:
@@ -142,9 +146,15 @@ def _store(
     found: Mapping[tuple[str, Figure], Suggested],
     budget: EffectiveBudget,
     now: datetime,
-) -> None:
+) -> bool:
+    """Whether the budget is still the one that was learned for. Else nothing is stored: somebody
+    has accepted a suggestion meanwhile, which would be open again, and its effect forgotten. The
+    next run, which comes for the edit, does it."""
     rows = Suggestion.objects.select_for_update().filter(project_id=project_id, model_key=model_key)
     stored = {(row.upstream, Figure(row.figure)): row for row in rows}
+    # Asked behind the lock that who accepts has as well.
+    if _budget_of(project_id, model_key, model) != budget:
+        return False
     for place, one in found.items():
         row = stored.get(place)
         if row is None:
@@ -160,6 +170,7 @@ def _store(
         if place not in found and row.state == SuggestionState.OPEN.value:
             row.state, row.decided_at = SuggestionState.GONE.value, now
             row.save(update_fields=["state", "decided_at"])
+    return True
 
 
 def _open(
