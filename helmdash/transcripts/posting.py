@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from http.client import HTTPException
 from typing import Any, Callable
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -68,7 +69,8 @@ class ApiSender:
                 if error.code not in _AGAIN:
                     raise CannotSend(_said(error, self._address)) from error
                 reason, asked = _said(error, self._address), error.headers.get("Retry-After")
-            except (URLError, OSError) as error:
+            except (URLError, OSError, HTTPException) as error:
+                # The last: it was ended, or a proxy before it, in the middle of its answer.
                 reason, asked = f"{self._address} cannot be reached: {error}", None
             if tries >= len(_WAITS) and not self._is_patient:
                 raise CannotSend(f"{reason} Given up after {tries + 1} tries; run it again later.")
@@ -126,7 +128,7 @@ def _said(error: HTTPError, address: str) -> str:
     try:
         told = json.loads(error.read(65_536))
         sentence = told.get("detail") or told.get("title") if isinstance(told, dict) else None
-    except (ValueError, OSError):
+    except (ValueError, OSError, HTTPException):
         sentence = None
     return f"{address} answered {error.code}: {str(sentence or error.reason).rstrip('.')}."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -124,6 +125,43 @@ def test_what_cannot_be_mended_by_waiting_is_said_at_once(
 
     assert KEY not in str(found.value)
     assert len(server.came) == 1
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b'HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n{"stor',
+        b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n20\r\n{"stor',
+        b'HTTP/1.1 503 Busy\r\nTransfer-Encoding: chunked\r\n\r\n20\r\n{"stor',
+        b"HTTP/1.1 2",
+        b"",
+    ],
+)
+def test_an_answer_that_breaks_off_is_asked_for_again(server: Server, sent: bytes) -> None:
+    """The server was killed while it answered; a watch goes on."""
+    waits: list[float] = []
+    server.answers = [TAKEN]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def break_off() -> None:
+            taken, _ = listener.accept()
+            with taken:
+                taken.recv(65_536)
+                taken.sendall(sent)
+
+        thread = threading.Thread(target=break_off)
+        thread.start()
+
+        def find_it_started(seconds: float) -> None:
+            waits.append(seconds)
+            sender._address = f"{server.url}/api/v1/calls/batch"
+
+        sender = ApiSender(f"http://127.0.0.1:{port}", KEY, wait=find_it_started)
+        assert sender([{}]).new == 1
+        thread.join()
+
+    assert waits == [1.0]
 
 
 def test_a_server_that_is_away_is_tried_again_and_then_given_up() -> None:
