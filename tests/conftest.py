@@ -199,7 +199,7 @@ def _fresh_budgets() -> None:
     # Nor has a model of one test shown anything about one of the next.
     from helmdash.doors.limits import key_limits
     from helmdash.operations.access import sign_in_throttle
-    from helmdash.operations.database import rule_sets
+    from helmdash.operations.database import clock, rule_sets
     from helmdash.operations.recording import message_keys, truncation
     from helmdash.queries import upstreams
     from helmdash.queries.budgets import budgets
@@ -211,6 +211,7 @@ def _fresh_budgets() -> None:
     message_keys.forget()
     rule_sets.forget()
     sign_in_throttle.forget()
+    clock.forget()
     key_limits.cache_clear()
     budgets.forget_cache()
     upstreams.forget_cache()

@@ -16,12 +16,12 @@ from typing import Any
 import orjson
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.utils import timezone
 
 from helmdash.api.auth import access_of
 from helmdash.api.leases import Leases
 from helmdash.api.problems import Code, Problem, invalid_field
 from helmdash.operations import idempotency
+from helmdash.operations.database.clock import shared_now
 from helmdash.operations.idempotency import (
     AnotherBody,
     AnswerNotKept,
@@ -103,7 +103,7 @@ def _claim(request: HttpRequest, key_id: int, value: str, once: Once) -> Claim |
             path=request.path,
             value=value,
             body=request.body,
-            now=timezone.now(),
+            now=shared_now(),
         )
     except AnotherBody:
         raise invalid_field(
@@ -140,7 +140,7 @@ def _carry_out(claim: Claim, view: Callable[[], HttpResponseBase]) -> HttpRespon
     headers = {name: response[name] for name in _KEPT_HEADERS if name in response}
     answer = FirstAnswer(status=response.status_code, headers=headers, body=response.content)
     try:
-        idempotency.keep(claim, answer, now=timezone.now())
+        idempotency.keep(claim, answer, now=shared_now())
     except Exception:
         # What was done is done, and its client is told. A repeat waits until the lease is over.
         logger.exception("an answer could not be kept for a repeat of its request")

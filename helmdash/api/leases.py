@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import connection
-from django.utils import timezone
 
+from helmdash.operations.database.clock import shared_now
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.idempotency import Claim, renew
 
@@ -61,6 +61,6 @@ class Leases:
                     return
             try:
                 with thread_connection():
-                    renew(held, now=timezone.now())
+                    renew(held, now=shared_now())
             except Exception:
                 log.warning("leases of requests under way could not be renewed", exc_info=True)

@@ -3,7 +3,8 @@
 Whoever makes the row carries the request out; of two at once, in any process, one can. The row
 then takes the answer, sealed. Its maker holds it by a lease, renewed for as long as the request
 takes. A process that crashes leaves a row without an answer: repeats are refused until the lease
-is over, and then carried out again, because nobody can know how far the first one came.
+is over, and then carried out again, because nobody can know how far the first one came. Every `now`
+here is the database's, for a lease that one host gives itself is looked at by the others.
 """
 
 from __future__ import annotations

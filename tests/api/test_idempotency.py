@@ -217,6 +217,22 @@ def test_after_a_crash_it_is_refused_until_the_lease_is_over(owner: Door) -> Non
     assert owner.post("/calls", CALL, **KEYED).status_code == 201
 
 
+@pytest.mark.parametrize("minutes", [5, -5])
+def test_a_host_whose_clock_is_another_carries_nothing_out_twice(
+    minutes: int, owner: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner.post("/calls", CALL, **KEYED)
+    KeptAnswer.objects.update(
+        status=None, sealed="", expires_at=timezone.now() + kept_answers.LEASE
+    )
+    ahead, now = timedelta(minutes=minutes), timezone.now
+    monkeypatch.setattr(timezone, "now", lambda: now() + ahead)
+
+    assert owner.post("/calls", CALL, **KEYED).status_code == 409
+    KeptAnswer.objects.update(expires_at=now())
+    assert owner.post("/calls", CALL, **KEYED).status_code == 201
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_request_that_takes_long_keeps_its_lease(
     owner: Door, monkeypatch: pytest.MonkeyPatch

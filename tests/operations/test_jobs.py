@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL, Forbidden, Person
 from helmdash.operations.database import statistics
+from helmdash.operations.database.clock import clock
 from helmdash.operations.jobs import asking, kinds, leases, running
 from helmdash.operations.jobs.folding import writers_thread
 from helmdash.operations.jobs.leases import Done, LeaseLost, Progress, Seen
@@ -289,7 +290,7 @@ def test_who_is_asked_to_end_says_how_far_it_was_and_goes_on_there() -> None:
                 Job.objects.update(cancel_by="admin")
         return quiet(run)
 
-    tomorrow = leases.clock() + timedelta(days=1)
+    tomorrow = clock() + timedelta(days=1)
     thread = JobThread((kind(long, due_at=tomorrow),), holder="one")
     thread.look_once()  # not due yet
     Job.objects.update(due_at=PAST)
@@ -414,13 +415,13 @@ def test_a_rebuild_goes_on_with_the_project_that_it_was_at() -> None:
 
 @pytest.mark.django_db
 def test_the_clock_of_a_host_decides_nothing() -> None:
-    assert abs(leases.clock() - timezone.now()) < timedelta(seconds=30)
-    leases.make_rows({"past": PAST, "coming": leases.clock() + timedelta(hours=1), "never": None})
+    assert abs(clock() - timezone.now()) < timedelta(seconds=30)
+    leases.make_rows({"past": PAST, "coming": clock() + timedelta(hours=1), "never": None})
 
     due = {name for name, seen in leases.look().items() if seen.is_due}
 
     assert due == {"past"}
-    assert all(abs(seen.now - leases.clock()).seconds < 30 for seen in leases.look().values())
+    assert all(abs(seen.now - clock()).seconds < 30 for seen in leases.look().values())
 
 
 @pytest.mark.django_db

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import connection
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
@@ -76,17 +75,6 @@ def make_rows(due_at: Mapping[str, datetime | None]) -> None:
     """Make the rows that are missing. due_at: when each of these jobs is to be done first."""
     rows = [Job(name=name, due_at=at) for name, at in due_at.items()]
     write(lambda: Job.objects.bulk_create(rows, ignore_conflicts=True))
-
-
-def clock() -> datetime:
-    """The database's."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute("SELECT statement_timestamp()")
-            now: datetime = cursor.fetchone()[0]
-            return now
-        cursor.execute("SELECT strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now')")
-        return datetime.fromisoformat(cursor.fetchone()[0])
 
 
 def look() -> dict[str, Seen]:

@@ -16,6 +16,7 @@ from datetime import datetime
 
 from django.db import connections
 
+from helmdash.operations.database.clock import clock
 from helmdash.operations.database.sqlite_file import thread_connection, writes_seen
 from helmdash.operations.jobs import leases
 from helmdash.operations.jobs.leases import Done, LeaseLost, Progress, Seen, Turn
@@ -194,7 +195,7 @@ def _look(kinds: Sequence[JobKind]) -> Mapping[str, Seen]:
     missing = [kind for kind in kinds if kind.name not in found]
     if not missing:
         return found
-    now = leases.clock()
+    now = clock()
     leases.make_rows({kind.name: kind.first_due(now) for kind in missing})
     return leases.look()
 
