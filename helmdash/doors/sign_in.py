@@ -14,6 +14,7 @@ from django.utils import timezone
 from helmdash.doors.faults import TooManyTries
 from helmdash.metrics import limited_requests
 from helmdash.operations.access.sign_in_throttle import waiting_s
+from helmdash.operations.database.clock import reckoned
 
 _HELD_S = 1.0
 # A held request costs some kilobytes. More at once are refused at once.
@@ -29,7 +30,8 @@ class SignInBrake:
 
     async def check(self, address: str) -> None:
         """Raises TooManyTries where the address has to wait."""
-        wait_s = waiting_s(address=address or None, now=timezone.now())
+        now = reckoned() or timezone.now()
+        wait_s = waiting_s(address=address or None, now=now)
         if not wait_s:
             return
         if self._held < _MOST_HELD:

@@ -8,28 +8,28 @@ from typing import Any
 from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 
 from helmdash.core.access.client_address import counted_as
 from helmdash.metrics import limited_requests
 from helmdash.operations.access import sign_in_throttle
 from helmdash.operations.access.password_hashing import TooManyHashes
 from helmdash.operations.access.sign_in_throttle import MustWait, SignInTry
+from helmdash.operations.database.clock import shared_now
 
 
 def begin(request: HttpRequest, *, account: str | None) -> SignInTry:
     """Count a try of this request as wrong. account None: the address alone. Raises MustWait."""
-    return sign_in_throttle.begin(account=account, address=address_of(request), now=timezone.now())
+    return sign_in_throttle.begin(account=account, address=address_of(request), now=shared_now())
 
 
 def succeed(attempt: SignInTry) -> None:
     """The try was right: it is not counted any more, and the account has no wait."""
-    sign_in_throttle.succeed(attempt, now=timezone.now())
+    sign_in_throttle.succeed(attempt, now=shared_now())
 
 
 def release(request: HttpRequest, *, account: str) -> None:
     """Whoever has proved to be this account in another way waits no longer."""
-    now = timezone.now()
+    now = shared_now()
     sign_in_throttle.release(account=account, address=address_of(request), now=now)
 
 
@@ -52,7 +52,7 @@ class SignInForm(AuthenticationForm):
         try:
             cleaned = super().clean()
         except TooManyHashes:
-            sign_in_throttle.give_back(attempt, now=timezone.now())
+            sign_in_throttle.give_back(attempt, now=shared_now())
             raise
         succeed(attempt)
         return cleaned

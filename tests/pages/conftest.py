@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth.models import User
@@ -45,7 +44,7 @@ def budgets_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_wait_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """The brake of sign-in sees one moment: its first wait is a second, a page may take longer."""
     moment = timezone.now()
-    monkeypatch.setattr(braking, "timezone", SimpleNamespace(now=lambda: moment))
+    monkeypatch.setattr(braking, "shared_now", lambda: moment)
 
 
 @pytest.fixture

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from helmdash.operations.access import sign_in_links
+from helmdash.operations.database.clock import shared_now
+from helmdash.pages import braking
 
 pytestmark = pytest.mark.usefixtures("no_wait_ends")
 PASSWORD = "a-long-enough-password"
@@ -66,6 +70,18 @@ def test_a_right_password_starts_anew(door: str, admin: User, client: Client) ->
         assert statuses == [WRONG[door]] * 4
         assert DOORS[door](client, PASSWORD).status_code == 302
         client.logout()
+
+
+def test_who_was_let_in_by_a_host_whose_clock_is_ahead_waits_at_no_other(
+    admin: User, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(braking, "shared_now", shared_now)  # as it goes on
+    now = timezone.now
+    with monkeypatch.context() as there:
+        there.setattr(timezone, "now", lambda: now() + timedelta(minutes=5))
+        assert DOORS["pages"](client, PASSWORD).status_code == 302
+
+    assert DOORS["pages"](Client(), PASSWORD).status_code == 302
 
 
 def test_an_account_that_is_not_there_answers_like_one_that_is(admin: User) -> None:

@@ -6,7 +6,8 @@ there is one or not, so that nobody learns which names exist. A name waits five 
 who knows a name must not be able to keep its owner out, and the sign-in link of the terminal is
 never braked.
 
-Rows hold keyed hashes. What this process knows to be waiting it does not ask the database again.
+Every `now` is the database's, which all hosts have in common. Rows hold keyed hashes. What this
+process knows to be waiting it does not ask the database again.
 """
 
 from __future__ import annotations
