@@ -97,6 +97,23 @@ def test_nothing_waits_until_a_clock_that_was_set_back_is_there_again(project: P
     assert receiver.told == [("firing", "talk is critical")]
 
 
+def test_what_begins_again_before_its_end_was_told_has_its_key(project: ProjectInfo) -> None:
+    """A receiver that opened something by that key would keep it open for ever."""
+    rule(project, RuleKind.LEVEL, channel(project))
+    receiver = Receiver()
+    # Within the half minute that changes are gathered: over, and on again.
+    for second, tokens in ((0, CRITICAL), (60, HEALTHY), (70, CRITICAL), (180, HEALTHY)):
+        call(project, tokens, at=NOW + second * SECOND)
+        look(NOW + (second + 5) * SECOND)
+        if second != 60:
+            look(NOW + (second + 36) * SECOND)
+        receiver.deliver()
+
+    assert [status for status, _ in receiver.told] == ["firing", "firing", "resolved"]
+    assert len({body["alerts"][0]["dedup_key"] for _, body in receiver.got}) == 1
+    assert len({body["dedup_key"] for _, body in receiver.got}) == 3
+
+
 def test_a_burst_is_gathered_and_programs_hear_of_every_one(project: ProjectInfo) -> None:
     hook, slack = channel(project), channel(project, ChannelKind.SLACK)
     rule(project, RuleKind.LEVEL, hook, slack)

@@ -3,6 +3,8 @@
 `advance` is told what a subject looks like now, however often and in whatever order looks come: a
 look that says what is known changes nothing, so that a job which runs twice sends nothing twice.
 Each change has a number (`revision`), and what was told is the number of the change that was told.
+A subject that fires again before anybody was told of the end goes on with its episode: who opened
+something for it would never hear that this is over.
 """
 
 from __future__ import annotations
@@ -59,6 +61,11 @@ class AlertState:
         """Whether a change is yet to be told."""
         return self.told < self.revision
 
+    @property
+    def is_end_untold(self) -> bool:
+        """Whether it is over for who looks here, and goes on for who was told of its beginning."""
+        return not self.is_firing and self.is_pending and self.told_episode == self.episode
+
 
 def advance(state: AlertState | None, seen: Seen, *, now: datetime) -> AlertState | None:
     """What becomes of an alert by a look at its subject; None: nothing changes."""
@@ -90,7 +97,7 @@ def advance(state: AlertState | None, seen: Seen, *, now: datetime) -> AlertStat
             opened_at=now,
             changed_at=now,
             resolved_at=None,
-            episode=state.episode + 1,
+            episode=state.episode + (not state.is_end_untold),
             revision=state.revision + 1,
             is_acknowledged=False,
         )

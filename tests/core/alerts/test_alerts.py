@@ -64,6 +64,22 @@ def test_only_changes_change_an_alert_and_each_episode_has_a_key_of_its_own() ->
     assert (again.opened_at, again.is_firing) == (NOW + 7 * MINUTE, True)
 
 
+@pytest.mark.parametrize(("told", "episode"), [(0, 2), (1, 1), (2, 2)])
+def test_an_episode_goes_on_where_its_beginning_is_told_and_its_end_is_not(
+    told: int, episode: int
+) -> None:
+    """told: none of both, the beginning, both."""
+    _, over = walk(WARNING, None)
+    assert over
+    known = replace(over, told=told, told_episode=min(told, 1))
+
+    again = advance(known, Seen(subject="talk", severity=CRITICAL), now=NOW + 2 * MINUTE)
+
+    assert again
+    assert (again.episode, again.revision, again.severity) == (episode, 3, CRITICAL)
+    assert (again.opened_at, again.is_firing, again.is_pending) == (NOW + 2 * MINUTE, True, True)
+
+
 @pytest.mark.parametrize(
     ("quiet", "at", "is_quiet"),
     [
