@@ -11,6 +11,7 @@ import pytest
 from django.db import connection
 
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.conversations import filters as filters_module
 from helmdash.queries.conversations import listing
 from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.records.bulk import allocate_ids, analyze, insert_rows
@@ -127,6 +128,25 @@ def test_a_list_that_ends_long_ago_leaves_out_what_came_since(
     assert len(found.items) == 100
     for statement, params in ran:
         assert not (wrong := too_much(statement, params)), wrong
+
+
+@pytest.mark.parametrize("sort", [listing.NEWEST, listing.OLDEST])
+def test_a_search_that_ends_long_ago_tries_those_of_its_time(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch, sort: str
+) -> None:
+    """So many for a page; the others since then are not among them."""
+    monkeypatch.setattr(filters_module, "MOST_TRIED", 10)
+    make_talks(project, [(began, lasted) for began in BEGAN for lasted in LASTED], in_need=3)
+    filters = ConversationFilters(q="alk-1", until=ENDS[-1])
+    wanted = [name for name in expected(sort, None, ENDS[-1]) if "alk-1" in name]
+
+    assert pages_of(project, filters, sort) == wanted
+    make_talks(project, [(NOW, timedelta(0))] * 100, name="since")
+    analyze()
+    with statements() as ran:
+        assert pages_of(project, filters, sort) == wanted
+    if connection.vendor == "postgresql":
+        assert max(most_rows(*each) for each in ran) <= len(BEGAN) * len(LASTED)
 
 
 def too_much(statement: str, params: Any) -> str:

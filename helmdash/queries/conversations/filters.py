@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.db.models import Q, QuerySet
@@ -17,8 +17,12 @@ from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.reach import MOST_TRIED, Reach, reach_of
 from helmdash.queries.term_tables import TermTable, exact, same
 from helmdash.queries.trial_calls import conversations_of_trial
+from helmdash.records.long_lived import LONG
 from helmdash.records.models import Conversation
 from helmdash.records.querysets import starts_with
+
+# Which conversations are long-lived is known to within a millisecond.
+_SLACK: Final = timedelta(seconds=1)
 
 _HAS: Final[Mapping[str, Q]] = {
     "attention": Q(attention__gt=0),
@@ -110,6 +114,12 @@ class ConversationFilters:
     terms: tuple[Term, ...] | None = None
 
     @property
+    def near_until(self) -> datetime | None:
+        """Before this was the newest call of whoever began before `until`, but for the long-lived
+        (queries.conversations.in_range). None: no such bound."""
+        return None if self.until is None else self.until + LONG + _SLACK
+
+    @property
     def is_tried(self) -> bool:
         """Whether terms, a part of an id or the number of calls are tried on one row after the
         other."""
@@ -182,4 +192,7 @@ def reach(
     where something is tried."""
     if not filters.is_tried:
         return None
+    if filters.near_until is not None:
+        # What is beyond are the long-lived, which are few: all of them are looked at.
+        rows = rows.filter(latest_at__lt=filters.near_until)
     return reach_of(rows, "latest_at", beside, is_ahead=is_ahead, most=MOST_TRIED)

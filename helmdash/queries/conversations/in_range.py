@@ -8,16 +8,12 @@ the index of the long-lived, the other by that of all.
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from django.db.models import QuerySet
 
 from helmdash.queries.conversations.filters import ConversationFilters
-from helmdash.records.long_lived import LONG, IsLongLived
-
-# Which ones are long-lived is known to within a millisecond.
-_SLACK: Final = timedelta(seconds=1)
+from helmdash.records.long_lived import IsLongLived
 
 
 def first_of(
@@ -25,9 +21,9 @@ def first_of(
 ) -> list[Any]:
     """The first `most` of rows in the order of their newest calls. is_ahead: the oldest first. One
     query; two where the filters have an end."""
-    if filters.until is None:
+    border = filters.near_until
+    if border is None:
         return list(rows[:most])
-    border = filters.until + LONG + _SLACK
     near = rows.filter(latest_at__lt=border)
     far = rows.filter(IsLongLived("latest_at", "started_at"), latest_at__gte=border)
     found: list[Any] = []
