@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import over_time
-from helmdash.queries.conversations.filters import ConversationFilters, found_by_index
+from helmdash.queries.conversations.filters import ConversationFilters, filtered
 from helmdash.queries.list_series import list_series
 from helmdash.queries.series import Bar, count_rows
 from helmdash.records.bulk import allocate_ids, analyze, insert_rows
@@ -73,7 +73,7 @@ def test_the_database_counts_what_the_rows_say(talks: ProjectInfo, asked: dict[s
 
     counted = _bars(talks, filters)
 
-    rows = found_by_index(talks.id, filters).values_list("latest_at", "severity")
+    rows = filtered(talks.id, filters).values_list("latest_at", "severity")
     told = [(at, over_time._LEVEL_OF[severity]) for at, severity in rows]
     empty = [Bar(since=bar.since, until=bar.until, calls=0) for bar in counted]
     assert found.read_from is None

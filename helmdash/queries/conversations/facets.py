@@ -10,6 +10,7 @@ from helmdash.queries.conversations.filters import (
     narrowed,
     reach,
 )
+from helmdash.queries.conversations.in_range import first_of
 from helmdash.queries.facets import MOST_COUNTED, Facets, count_values
 
 # Fields of a query (filters.CONVERSATION_TERMS) by their columns.
@@ -24,13 +25,14 @@ _COLUMNS: Final = {
 
 def facets(*, project_id: int, filters: ConversationFilters) -> Facets:
     """Of the newest MOST_COUNTED conversations that fit. One query, one more where terms are tried,
-    and those for the values of filters."""
+    one where there is an end, and those for the values of filters."""
     indexed = found_by_index(project_id, filters)
     rows = narrowed(indexed, project_id, filters).order_by("-latest_at", "-id")
     looked = reach(indexed, filters)
     if looked:
         rows = looked.within(rows)
-    found = list(rows.values_list(*_COLUMNS.values())[: MOST_COUNTED + 1])
+    rows = rows.values_list(*_COLUMNS.values())
+    found = first_of(rows, filters, MOST_COUNTED + 1, is_ahead=False)
     counted = [
         {name: (value,) for name, value in zip(_COLUMNS, row, strict=True)}
         for row in found[:MOST_COUNTED]

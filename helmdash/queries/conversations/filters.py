@@ -133,8 +133,8 @@ def filtered(project_id: int, filters: ConversationFilters) -> QuerySet[Conversa
 
 
 def found_by_index(project_id: int, filters: ConversationFilters) -> QuerySet[Conversation]:
-    """The conversations that fit all but what is tried on each; with `q` all of them, or those that
-    begin so."""
+    """The conversations that fit all but what is tried on each, and the end; with `q` all of them,
+    or those that begin so."""
     rows = Conversation.objects.filter(project_id=project_id)
     if filters.level is not None:
         rows = rows.filter(severity=LEVELS[Level(filters.level)].severity)
@@ -152,8 +152,6 @@ def found_by_index(project_id: int, filters: ConversationFilters) -> QuerySet[Co
         rows = rows.filter(id__in=conversations_of_trial(project_id, filters.trial))
     if filters.since is not None:
         rows = rows.filter(latest_at__gte=filters.since)
-    if filters.until is not None:
-        rows = rows.filter(started_at__lt=filters.until)
     if filters.q and _is_found_by_beginning(project_id, filters.q):
         rows = rows.filter(starts_with("name", filters.q))
     served = CONVERSATION_TERMS.served(filters.terms)
@@ -169,10 +167,18 @@ def _is_found_by_beginning(project_id: int, text: str) -> bool:
     return bool(rows.order_by("-latest_at", "-id").values("id")[MOST_TRIED : MOST_TRIED + 1])
 
 
+def begun_before_end(
+    rows: QuerySet[Conversation], filters: ConversationFilters
+) -> QuerySet[Conversation]:
+    """Those of the rows that began before the filters' end, which no index says."""
+    return rows if filters.until is None else rows.filter(started_at__lt=filters.until)
+
+
 def narrowed(
     rows: QuerySet[Conversation], project_id: int, filters: ConversationFilters
 ) -> QuerySet[Conversation]:
-    """Those of the rows that fit what is tried on each."""
+    """Those of the rows that fit what is tried on each, and began before the end."""
+    rows = begun_before_end(rows, filters)
     if filters.q:
         rows = rows.filter(name__icontains=filters.q)
     if filters.is_one_shot:

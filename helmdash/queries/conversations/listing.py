@@ -15,6 +15,7 @@ from helmdash.queries.conversations.care import in_need
 from helmdash.queries.conversations.conversations import ConversationView, view
 from helmdash.queries.conversations.filters import (
     ConversationFilters,
+    begun_before_end,
     filtered,
     found_by_index,
     narrowed,
@@ -167,7 +168,7 @@ def _order(sort: str, filters: ConversationFilters) -> Order | None:
 
 def _sortable(project_id: int, filters: ConversationFilters) -> Sortable[Conversation]:
     return Sortable(
-        rows=found_by_index(project_id, filters),
+        rows=begun_before_end(found_by_index(project_id, filters), filters),
         field="latest_at",
         narrow=partial(narrowed, project_id=project_id, filters=filters),
     )

@@ -67,7 +67,7 @@ def newest_moments(*, project_id: int, filters: ConversationFilters) -> Countabl
         return _read(project_id, filters)
     most = MOST_COUNTED if _has_index(filters) else MOST_LISTED
     # Whose newest call was before a moment, its first one was as well, which no index says.
-    rows = _until(found_by_index(project_id, replace(filters, until=None)), filters)
+    rows = _until(found_by_index(project_id, filters), filters)
     places = rows.order_by("-latest_at", "-id").values_list("latest_at", "id")
     found = list(places[most - 1 : most + 1])
     if len(found) < 2:
