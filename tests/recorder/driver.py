@@ -162,17 +162,17 @@ def _retain_slowly() -> None:
 
 
 def _retain() -> None:
-    from datetime import UTC, datetime
-
+    from helmdash.operations.database.clock import clock
     from helmdash.operations.jobs import kinds
+    from helmdash.operations.jobs.leases import LEASE
     from helmdash.operations.jobs.running import JobThread
     from helmdash.queries.jobs import jobs
     from helmdash.records.models import Job
 
     thread = JobThread(kinds.LONG, holder="heir")
     # Its lease still runs, and has run out: nobody waits for that here.
-    for year in (2100, 2020):
-        Job.objects.filter(until__isnull=False).update(until=datetime(year, 1, 1, tzinfo=UTC))
+    for until in (clock() + LEASE, clock() - LEASE):
+        Job.objects.filter(until__isnull=False).update(until=until)
         thread.look_once()
         job = next(each for each in jobs() if each.name == "retention")
         sys.stdout.write(f"{job.holder} {job.outcome} {job.told}\n")

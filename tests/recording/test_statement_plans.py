@@ -87,6 +87,7 @@ def test_conversations_are_locked_one_by_one_before_they_are_analyzed(
     grown: ProjectInfo,
 ) -> None:
     _multiply(Conversation, UNKNOWN_CONVERSATIONS, name="new-{0}")
+    _forget_statistics(Conversation._meta.db_table)
     with _statements() as ran:
         record(grown, *(prompt(2_000, conversation=f"new-{n}") for n in range(0, 300, 10)))
         record(grown, prompt(2_000, conversation="new-5"))
@@ -167,6 +168,19 @@ def _multiply(model: type[Any], count: int, **over: Any) -> None:
                     row[name] = 1 + number // (count // value)
         rows.append(row)
     insert_rows(model, rows)
+
+
+def _forget_statistics(table: str) -> None:
+    """As if PostgreSQL had never analyzed the table: other tests have had it do so."""
+    if connection.vendor != "postgresql":
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
+        cursor.execute(
+            "UPDATE pg_class SET relpages = 0, reltuples = -1 WHERE oid = %s::regclass"
+            " OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = %s::regclass)",
+            [table, table],
+        )
 
 
 @contextmanager
