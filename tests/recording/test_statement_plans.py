@@ -32,6 +32,7 @@ from helmdash.records.models import (
 from tests.factories import NOW, make_capture
 from tests.recording.chats import TASK, nameless
 from tests.recording.support import make_ruled_project, prompt, record
+from tests.support.unanalyzed import forget_statistics
 
 CALLS, PER_CONVERSATION, MESSAGES = 4_000, 10, 20_000
 # Rows that one statement may look at: the newest calls of a model are the most (truncation).
@@ -87,7 +88,7 @@ def test_conversations_are_locked_one_by_one_before_they_are_analyzed(
     grown: ProjectInfo,
 ) -> None:
     _multiply(Conversation, UNKNOWN_CONVERSATIONS, name="new-{0}")
-    _forget_statistics(Conversation._meta.db_table)
+    forget_statistics(Conversation)
     with _statements() as ran:
         record(grown, *(prompt(2_000, conversation=f"new-{n}") for n in range(0, 300, 10)))
         record(grown, prompt(2_000, conversation="new-5"))
@@ -168,19 +169,6 @@ def _multiply(model: type[Any], count: int, **over: Any) -> None:
                     row[name] = 1 + number // (count // value)
         rows.append(row)
     insert_rows(model, rows)
-
-
-def _forget_statistics(table: str) -> None:
-    """As if PostgreSQL had never analyzed the table: other tests have had it do so."""
-    if connection.vendor != "postgresql":
-        return
-    with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
-        cursor.execute(
-            "UPDATE pg_class SET relpages = 0, reltuples = -1 WHERE oid = %s::regclass"
-            " OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = %s::regclass)",
-            [table, table],
-        )
 
 
 @contextmanager
