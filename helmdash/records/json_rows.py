@@ -16,19 +16,20 @@ from django.db import connection, models
 
 @cache
 def row_source(model: type[models.Model], names: tuple[str, ...]) -> str:
-    """`(SELECT ...) v` with typed columns, of what `row_as_json` gives."""
-    return f"(SELECT * FROM json_to_record(%s::json) AS u({_named(model, names)})) v"
+    """`(SELECT ...) v(...)` with typed columns, of what `row_as_json` gives."""
+    read, columns = _read(model, names)
+    return f"(SELECT * FROM json_to_record(%s::json) AS u({read})) v({columns})"
 
 
 @cache
 def rows_source(model: type[models.Model], names: tuple[str, ...]) -> str:
-    """`(SELECT ... LIMIT %s) v` with typed columns, of what `rows_as_json` gives.
+    """`(SELECT ... LIMIT %s) v(...)` with typed columns, of what `rows_as_json` gives.
 
     The limit, which is the number of rows, is all that tells a planner how few they are: it
     takes any JSON for a hundred.
     """
-    named = _named(model, names)
-    return f"(SELECT * FROM json_to_recordset(%s::json) AS u({named}) LIMIT %s) v"
+    read, columns = _read(model, names)
+    return f"(SELECT * FROM json_to_recordset(%s::json) AS u({read}) LIMIT %s) v({columns})"
 
 
 def row_as_json(model: type[models.Model], names: tuple[str, ...], values: Sequence[Any]) -> str:
@@ -39,8 +40,8 @@ def row_as_json(model: type[models.Model], names: tuple[str, ...], values: Seque
 def rows_as_json(
     model: type[models.Model], names: tuple[str, ...], values: Iterable[Sequence[Any]]
 ) -> tuple[str, int]:
-    """Converted rows as one text, a list of objects by column name, and how many they are: what
-    `rows_source` takes."""
+    """Converted rows as one text, a list of objects, and how many they are: what `rows_source`
+    takes."""
     told = _told(model, names, values)
     return orjson.dumps(told).decode(), len(told)
 
@@ -48,33 +49,40 @@ def rows_as_json(
 def _told(
     model: type[models.Model], names: tuple[str, ...], values: Iterable[Sequence[Any]]
 ) -> list[dict[str, Any]]:
-    """Rows by column name, as they are dumped."""
-    columns, bodies = _json_columns(model, names)
-    told = [dict(zip(columns, row, strict=True)) for row in values]
+    """Rows as they are dumped: by the number of each column, without nulls. A call's names are
+    longer than its values, and the server reads them a hundred times: with these and the nulls
+    it takes 1.24 ms for as many calls of 71 columns, without 0.89."""
+    keys, bodies = _keys(model, names)
+    told = [{key: v for key, v in zip(keys, row, strict=True) if v is not None} for row in values]
     for row in told if bodies else ():
-        for column in bodies:
-            if row[column] is not None:
-                row[column] = orjson.Fragment(row[column])  # JSON already
+        for key in bodies:
+            if key in row:
+                row[key] = orjson.Fragment(row[key])  # JSON already
     return told
 
 
-def _named(model: type[models.Model], names: tuple[str, ...]) -> str:
-    """The columns with their types, as a function that reads JSON is told them."""
-    by_name = {field.attname: field for field in model._meta.concrete_fields}
-    fields = [by_name[name] for name in names]
-    quote = connection.ops.quote_name
-    return ", ".join(f"{quote(str(f.column))} {_json_type(f)}" for f in fields)
-
-
 @cache
-def _json_columns(
+def _keys(
     model: type[models.Model], names: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """All columns, and those of them that hold JSON."""
+    """The keys of all columns in a text, and of those that hold JSON."""
+    bodies = [isinstance(field, models.JSONField) for field in _fields(model, names)]
+    keys = tuple(map(str, range(len(names))))
+    return keys, tuple(key for key, is_body in zip(keys, bodies, strict=True) if is_body)
+
+
+def _read(model: type[models.Model], names: tuple[str, ...]) -> tuple[str, str]:
+    """The keys with their types, as a function that reads JSON is told them; and the names of what
+    it reads."""
+    fields, keys = _fields(model, names), _keys(model, names)[0]
+    quote = connection.ops.quote_name
+    read = ", ".join(f"{quote(k)} {_json_type(f)}" for k, f in zip(keys, fields, strict=True))
+    return read, ", ".join(quote(str(field.column)) for field in fields)
+
+
+def _fields(model: type[models.Model], names: tuple[str, ...]) -> list[models.Field[Any, Any]]:
     by_name = {field.attname: field for field in model._meta.concrete_fields}
-    fields = [by_name[name] for name in names]
-    bodies = [str(field.column) for field in fields if isinstance(field, models.JSONField)]
-    return tuple(str(field.column) for field in fields), tuple(bodies)
+    return [by_name[name] for name in names]
 
 
 def _json_type(field: models.Field[Any, Any]) -> str:

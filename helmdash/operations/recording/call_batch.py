@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Annotated
 
@@ -64,6 +64,16 @@ class Recorded:
     duplicate: bool
 
 
+# So many calls go to the database at once while those behind them are placed, which takes as long
+# as to store them.
+_SENT_AT_ONCE = 25
+
+
+class SentTooEarly(Exception):
+    """A call that was sent already turns out to be another one: to be begun anew, with none sent
+    before all are placed."""
+
+
 class CallBatch:
     """The rows of one transaction, collected call by call and written at once."""
 
@@ -93,6 +103,22 @@ class CallBatch:
         self._call_rows: list[dict[str, object]] = []
         self._payloads: list[dict[str, object]] = []
         self._messages: list[dict[str, object]] = []
+        # Calls that are sent before all are placed: their numbers, how many are sent, and whether
+        # there may be more.
+        self._early_ids: Sequence[int] = ()
+        self._sent = 0
+        self._sends_early = False
+
+    def send_early(self, told: ExitStack, calls: int) -> None:
+        """Let the database store the first calls while the others are placed; of so many in all,
+        each a new one. From now on until `told` closes, what is told is told together.
+
+        What takes a call's number or completes it, when it is sent, raises SentTooEarly.
+        """
+        if calls < 2 * _SENT_AT_ONCE:
+            return
+        self._early_ids, self._sends_early = allocate_ids(Call, calls), True
+        told.enter_context(sent_together(calls, ends=True))
 
     def take(self, item: Judged) -> Recorded:
         """Give the call its place and remember its rows."""
@@ -108,6 +134,10 @@ class CallBatch:
         )
         self._call_rows.append(row)
         self._taken.append((placed, mask))
+        if self._early_ids:
+            row["id"] = self._early_ids[len(self._call_rows) - 1]
+        if self._sends_early and len(self._call_rows) - self._sent >= _SENT_AT_ONCE:
+            self._insert_calls()
         answer = Recorded(
             id=item.capture.id or "",
             conversation=conversation.name if conversation else None,
@@ -123,6 +153,8 @@ class CallBatch:
 
     def take_again(self, first: KnownCall[Recorded], item: Judged) -> None:
         """A call that is known already: what another door adds to it is remembered."""
+        if self._sent:
+            raise SentTooEarly
         if not may_join(first.routes, item.capture.routes):
             return
         row = call_rows.call_row(
@@ -167,7 +199,7 @@ class CallBatch:
         answers."""
         if not self._call_rows:
             return
-        ids = allocate_ids(Call, len(self._call_rows))
+        ids = self._early_ids or allocate_ids(Call, len(self._call_rows))
         for row, pk in zip(self._call_rows, ids, strict=True):
             row["id"] = pk
         changes = self._joining.apply(self._held(), self._standings)
@@ -177,11 +209,12 @@ class CallBatch:
         # A month that has no partition yet gets one by a transaction within this one.
         partitions.provide(item.started_at for item in self.items)
 
-    def told_together(self, *, ends: bool) -> AbstractContextManager[None]:
-        """For `write`, and what else is told with it: sent at once where that is of use
-        (records.bulk)."""
+    def tell_together(self, told: ExitStack, *, ends: bool) -> None:
+        """What `write` tells, and what else is told until `told` closes, is sent at once where that
+        is of use (records.bulk)."""
         # What is added to calls that are known is asked about as it comes.
-        return sent_together(len(self._call_rows), ends=ends) if self._call_rows else nullcontext()
+        if self._call_rows and not self._early_ids:
+            told.enter_context(sent_together(len(self._call_rows), ends=ends))
 
     def write(self) -> None:
         """Insert and update everything. Raises IntegrityError when another writer was first."""
@@ -200,7 +233,7 @@ class CallBatch:
             }
         )
         self._known.write()
-        insert_rows(Call, self._call_rows)
+        self._insert_calls()
         insert_rows(CallPayload, self._payloads)
         insert_rows(TrialCall, self._trial_rows())
         upsert_rows(
@@ -218,6 +251,18 @@ class CallBatch:
             now=self._now,
             levels=self._standings.moved_levels(),
         )
+
+    def _insert_calls(self) -> None:
+        """Those that are not sent yet."""
+        insert_rows(Call, self._call_rows[self._sent :])
+        self._sent = len(self._call_rows)
+
+    def _require_unsent(self, row: ConversationRow) -> None:
+        """That the newest call of a conversation may still be changed."""
+        newest = (row.id, row.generation)
+        for call in self._call_rows[: self._sent]:
+            if (call["conversation_id"], call["generation"]) == newest:
+                raise SentTooEarly
 
     def _held(self) -> dict[int, ConversationRow]:
         return {row.id: row for row in self._conversations.values()}
@@ -274,6 +319,7 @@ class CallBatch:
         after = self._repeated.find_after(row, item)
         if after is None:
             return None
+        self._require_unsent(row)
         item = self._cutting.judge(item, None, opens_round=False)
         number = self._standings.take_before(row, item)
         self._repeated.take_before(row, item, after, self._call_rows)
@@ -289,6 +335,9 @@ class CallBatch:
         """Number a call in its conversation. Gives it as judged there, and its round's number."""
         again = self._repeated.find(row, item)
         if again is not None:
+            self._require_unsent(row)
+            # From a stored attempt the number is taken in `write`: this one comes after that.
+            self._sends_early = False
             item, opened_by = counted_on(item, again), ""
         item = self._cutting.judge(item, row, opens_round=bool(opened_by))
         number = self._standings.take(row, item, opened_by=opened_by, again=again)

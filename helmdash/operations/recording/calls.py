@@ -13,7 +13,7 @@ at a unique constraint; the later one starts again and finds it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -27,7 +27,12 @@ from helmdash.operations.database.transactions import write
 from helmdash.operations.ids import new_id
 from helmdash.operations.recording.agent_ids import settle_agents
 from helmdash.operations.recording.asking_ahead import ahead, asks_ahead
-from helmdash.operations.recording.call_batch import CallBatch, Recorded, is_nameless
+from helmdash.operations.recording.call_batch import (
+    CallBatch,
+    Recorded,
+    SentTooEarly,
+    is_nameless,
+)
 from helmdash.operations.recording.conversation_rows import (
     ConversationIds,
 )
@@ -82,18 +87,22 @@ def record_calls(
     rules = known or budgets.table(project_id=project.id)
     judged = _judged_by(rules, project, named, caller=caller, now=now)
 
-    def store(*, is_ahead: bool) -> tuple[tuple[Recorded, ...], Cutting, MessageKeys]:
+    def store(
+        *, is_ahead: bool, is_early: bool
+    ) -> tuple[tuple[Recorded, ...], Cutting, MessageKeys]:
         cutting, keys = Cutting(project.id), MessageKeys(project.id, now)
         if before is not None:
             before()
         newest, items = rules, judged
-        with ahead(project, judged, keys, now=now) if is_ahead else nullcontext():
-            if known is not None:
-                newest = budgets.table(project_id=project.id)
-            if newest is not rules:  # budgets were edited since
-                items = _judged_by(newest, project, named, caller=caller, now=now)
-            batch, answers = _record(project, items, newest, cutting, keys, now)
-        with batch.told_together(ends=is_ahead):
+        with ExitStack() as told:
+            with ahead(project, judged, keys, now=now) if is_ahead else nullcontext():
+                if known is not None:
+                    newest = budgets.table(project_id=project.id)
+                if newest is not rules:  # budgets were edited since
+                    items = _judged_by(newest, project, named, caller=caller, now=now)
+                early = told if is_ahead and is_early else None
+                batch, answers = _record(project, items, newest, cutting, keys, now, early)
+            batch.tell_together(told, ends=is_ahead)
             batch.write()
             # Behind the conversations: who waits to begin one is not to hold a row of these.
             keep_windows(project_id=project.id, items=batch.items, rules=newest, now=now)
@@ -106,12 +115,15 @@ def record_calls(
     for months in partitions.new_months(item.started_at for item in judged):
         write(partial(partitions.make, months))
     try:
-        answers, cutting, keys = write(partial(store, is_ahead=is_ahead))
+        try:
+            answers, cutting, keys = write(partial(store, is_ahead=is_ahead, is_early=True))
+        except SentTooEarly:
+            answers, cutting, keys = write(partial(store, is_ahead=is_ahead, is_early=False))
     except DatabaseError as error:
         if not is_ahead or isinstance(error, OperationalError):
             raise
         # What is sent together fails together: one by one only what must fail does.
-        answers, cutting, keys = write(partial(store, is_ahead=False))
+        answers, cutting, keys = write(partial(store, is_ahead=False, is_early=False))
     cutting.keep()
     keys.keep()
     return answers
@@ -146,8 +158,13 @@ def _record(
     cutting: Cutting,
     keys: MessageKeys,
     now: datetime,
+    early: ExitStack | None,
 ) -> tuple[CallBatch, tuple[Recorded, ...]]:
-    """The calls in their places, with their rows, which wait to be written."""
+    """The calls in their places, with their rows, which wait to be written.
+
+    early: where what is told together ends, if calls may be sent while others are placed; None:
+    they may not.
+    """
     judged, around = settle_nesting(project.id, judged, rules, now=now)
     moved = settle_agents(project.id, judged, rules, now=now)
     judged = [*moved, *judged]
@@ -162,6 +179,9 @@ def _record(
     fresh = [item for item in nameless if known.find(item) is None]
     inference = Inference(project.id, fresh, named=conversations.values(), ids=ids)
     writer = CallBatch(project, conversations, inference, cutting, keys, known, now)
+    if early is not None and not moved and known.has_none and len(set(names)) == len(names):
+        # No call tells of another one again, so a row is as it will be once it is made.
+        writer.send_early(early, len(judged))
     answers: dict[int, Recorded] = {}
     for at, item in _in_order(judged, around, len(moved)):
         first = known.find(item)

@@ -56,6 +56,11 @@ class KnownCalls(Generic[Answer]):
         self._known = dict(stored)
         self._further: list[tuple[str, Row]] = []
 
+    @property
+    def has_none(self) -> bool:
+        """Whether no call is known yet."""
+        return not self._known
+
     def find(self, item: Judged) -> KnownCall[Answer] | None:
         """The call that an item tells of again: by its id, else by what other doors know of it."""
         capture = item.capture

@@ -1,0 +1,178 @@
+"""PostgreSQL stores the first calls of a batch while those behind them are placed: what is stored
+is the same as if all were sent once they are placed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.routes import CallRoute
+from helmdash.operations.recording import call_batch
+from helmdash.queries.access import ProjectInfo
+from helmdash.records import bulk
+from helmdash.records.direct import is_postgres
+from helmdash.records.models import (
+    Call,
+    CallName,
+    CallPayload,
+    Conversation,
+    HealthChange,
+    Round,
+    StoredMessage,
+)
+from tests.factories import NOW
+from tests.recording.chats import TASK, nameless
+from tests.recording.support import HEALTHY, make_ruled_project, prompt, record, storing
+from tests.recording.test_repeated_streams import BROKEN, stream
+
+pytestmark = [
+    pytest.mark.skipif(not is_postgres(), reason="SQLite stores rows in this process"),
+    pytest.mark.django_db(transaction=True),
+]
+
+NEVER = 1_000_000
+BY_GATEWAY: dict[str, Any] = {"routes": (CallRoute.GATEWAY,)}
+CALLS = [
+    prompt(HEALTHY, id=f"call {n}", conversation=f"talk {n % 7}", **BY_GATEWAY) for n in range(130)
+]
+STREAM = stream(0, id="stream", conversation="streams", **BROKEN)
+AGAIN = stream(10, id="again", conversation="streams")
+BEFORE = stream(-10, id="before", conversation="streams", **BROKEN)
+
+
+def kept(project: ProjectInfo) -> list[list[dict[str, Any]]]:
+    """All that is stored of calls, by names in the place of numbers."""
+    named = dict(Conversation.objects.values_list("id", "name"))
+    named |= {None: None}  # type: ignore[dict-item]
+    calls = dict(Call.objects.values_list("id", "name"))
+    told = []
+    for model in (Call, CallName, CallPayload, Conversation, HealthChange, Round, StoredMessage):
+        rows = []
+        for row in model._default_manager.filter(project_id=project.id).values():
+            for gone in ("id", "project_id", "rules_id"):
+                row.pop(gone, None)
+            if "conversation_id" in row:
+                row["conversation_id"] = named[row["conversation_id"]]
+            if "call_id" in row:
+                row["call_id"] = calls[row["call_id"]]
+            rows.append(row)
+        told.append(sorted(rows, key=str))
+    return told
+
+
+def recorded(
+    monkeypatch: pytest.MonkeyPatch, slug: str, batches: Sequence[Sequence[Capture]], at_once: int
+) -> tuple[list[Any], list[list[dict[str, Any]]], list[str]]:
+    """The answers, what is kept, and the tables of the statements in their order. at_once: so many
+    calls are sent while others are placed."""
+    monkeypatch.setattr(call_batch, "_SENT_AT_ONCE", at_once)
+    project, tables = make_ruled_project(slug=slug, payload="full"), list[str]()
+    tell = bulk.tell_prepared
+
+    def noted(statement: str, values: Sequence[object]) -> None:
+        tables.append(statement.split('"')[1])
+        tell(statement, values)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bulk, "tell_prepared", noted)
+        answers = storing(lambda: [each for one in batches for each in record(project, *one)])
+    return answers, kept(project), tables
+
+
+def test_calls_are_sent_while_those_behind_them_are_placed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    take: Callable[..., Any] = call_batch.CallBatch.take
+    taken = list[int]()
+
+    def counted(batch: call_batch.CallBatch, item: Any) -> Any:
+        answer = take(batch, item)
+        taken.append(batch._sent)
+        return answer
+
+    monkeypatch.setattr(call_batch.CallBatch, "take", counted)
+    answers, rows, tables = recorded(monkeypatch, "early", [CALLS], 25)
+
+    assert [answer.id for answer in answers] == [f"call {n}" for n in range(130)]
+    assert taken == [(n + 1) // 25 * 25 for n in range(130)]
+    calls = Call._meta.db_table
+    assert tables[:6] == [calls] * 5 + [Conversation._meta.db_table]
+    assert tables.count(calls) == 6
+    assert recorded(monkeypatch, "late", [CALLS], NEVER)[1] == rows
+
+
+def another_door(call: Capture) -> Capture:
+    return replace(call, routes=(CallRoute.OTLP_LOG,), finish_reason="length")
+
+
+# What comes where, of 130 calls.
+UNUSUAL: dict[str, tuple[dict[int, Capture], Sequence[Capture]]] = {
+    "a stream that is asked for again": ({3: STREAM, 60: AGAIN}, ()),
+    "one that is asked for again soon": ({3: STREAM, 4: AGAIN}, ()),
+    "one that was recorded, asked for again": ({60: AGAIN}, [STREAM]),
+    "the attempt before comes later": ({3: AGAIN, 60: BEFORE}, ()),
+    "the attempt before comes later, of a stored one": ({60: BEFORE}, [AGAIN]),
+    "the same call twice": ({3: CALLS[100]}, ()),
+    "the same call by another door": ({100: another_door(CALLS[3])}, ()),
+    "a stored call": ({60: replace(CALLS[60], id="first")}, [replace(CALLS[60], id="first")]),
+    "calls of no conversation": ({n: nameless(TASK, id=f"n {n}") for n in (3, 60, 90)}, ()),
+    "one month and another": (
+        {60: replace(CALLS[60], started_at=NOW - timedelta(days=70))},
+        (),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNUSUAL)
+def test_what_is_told_of_a_call_that_is_sent_is_kept(
+    monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    unusual, before = UNUSUAL[what]
+    batch = [unusual.get(n, call) for n, call in enumerate(CALLS)]
+    batches = [before, batch] if before else [batch]
+
+    early = recorded(monkeypatch, "early", batches, 25)
+    late = recorded(monkeypatch, "late", batches, NEVER)
+
+    assert early[:2] == late[:2]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_batch_is_stored_the_same_way(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    chance = random.Random(seed)
+    made = list[Capture]()
+    for number in range(400):
+        id, seconds = f"call {number}", number * chance.choice([0.1, 5])
+        name = f"talk {chance.randrange(12)}"
+        at = NOW + timedelta(seconds=seconds)
+        match chance.randrange(40):
+            case 0 if made:
+                call = chance.choice(made[-60:])
+            case 1 if made:
+                call = another_door(chance.choice(made[-60:]))
+            case 2 | 3:
+                ends = BROKEN if chance.random() < 0.5 else {}
+                call = stream(seconds, TASK, "Go on.", id=id, conversation=name, **ends)
+            case 4:
+                call = nameless(TASK, "Yes.", str(chance.randrange(3)), id=id, started_at=at)
+            case 5:
+                call = prompt(None, id=id, conversation=None, started_at=at)
+            case 6:
+                call = prompt(9, id=id, conversation=name, started_at=at - timedelta(days=40))
+            case _:
+                said = ({"role": "user", "content": f"question {chance.randrange(90)}"},)
+                tokens = chance.randrange(1, 140_000)
+                call = prompt(tokens, id=id, conversation=name, started_at=at, messages=said)
+        made.append(call if call.routes else replace(call, **BY_GATEWAY))
+    batches = [made[at : at + 80] for at in range(0, len(made), 80)]
+
+    early = recorded(monkeypatch, "early", batches, 7)
+    late = recorded(monkeypatch, "late", batches, NEVER)
+
+    assert early[:2] == late[:2]
