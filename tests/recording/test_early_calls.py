@@ -15,7 +15,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.recording import call_batch
 from helmdash.queries.access import ProjectInfo
-from helmdash.records import bulk
+from helmdash.records import bulk, direct
 from helmdash.records.direct import is_postgres
 from helmdash.records.models import (
     Call,
@@ -48,13 +48,13 @@ BEFORE = stream(-10, id="before", conversation="streams", **BROKEN)
 
 def kept(project: ProjectInfo) -> list[list[dict[str, Any]]]:
     """All that is stored of calls, by names in the place of numbers."""
-    named = dict(Conversation.objects.values_list("id", "name"))
-    named |= {None: None}  # type: ignore[dict-item]
-    calls = dict(Call.objects.values_list("id", "name"))
-    told = []
+    named: dict[Any, Any] = {None: None, **dict(Conversation.objects.values_list("id", "name"))}
+    calls: dict[Any, Any] = dict(Call.objects.values_list("id", "name"))
+    told: list[list[dict[str, Any]]] = []
     for model in (Call, CallName, CallPayload, Conversation, HealthChange, Round, StoredMessage):
-        rows = []
-        for row in model._default_manager.filter(project_id=project.id).values():
+        rows: list[dict[str, Any]] = []
+        for found in model._default_manager.filter(project_id=project.id).values():
+            row = dict(found)
             for gone in ("id", "project_id", "rules_id"):
                 row.pop(gone, None)
             if "conversation_id" in row:
@@ -73,7 +73,7 @@ def recorded(
     calls are sent while others are placed."""
     monkeypatch.setattr(call_batch, "_SENT_AT_ONCE", at_once)
     project, tables = make_ruled_project(slug=slug, payload="full"), list[str]()
-    tell = bulk.tell_prepared
+    tell = direct.tell_prepared
 
     def noted(statement: str, values: Sequence[object]) -> None:
         tables.append(statement.split('"')[1])
@@ -101,8 +101,8 @@ def test_calls_are_sent_while_those_behind_them_are_placed(
 
     assert [answer.id for answer in answers] == [f"call {n}" for n in range(130)]
     assert taken == [(n + 1) // 25 * 25 for n in range(130)]
-    calls = Call._meta.db_table
-    assert tables[:6] == [calls] * 5 + [Conversation._meta.db_table]
+    calls, beside = Call._meta.db_table, CallPayload._meta.db_table
+    assert tables[:11] == [calls, beside] * 5 + [Conversation._meta.db_table]
     assert tables.count(calls) == 6
     assert recorded(monkeypatch, "late", [CALLS], NEVER)[1] == rows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from typing import Annotated
@@ -101,8 +101,14 @@ class CallBatch:
         self._repeated = RepeatedStreams()
         self._taken: list[tuple[Placed, Masker]] = []
         self._call_rows: list[dict[str, object]] = []
+        # The rows beside those calls that are not sent yet, and of how many calls they are made.
         self._payloads: list[dict[str, object]] = []
-        self._messages: list[dict[str, object]] = []
+        self._beside = 0
+        # Messages by key: those that nobody has stored before and that are not sent yet, those that
+        # are, and all others.
+        self._new_messages: dict[str, object] = {}
+        self._sent_messages: set[str] = set()
+        self._messages: dict[str, object] = {}
         # Calls that are sent before all are placed: their numbers, how many are sent, and whether
         # there may be more.
         self._early_ids: Sequence[int] = ()
@@ -137,7 +143,10 @@ class CallBatch:
         if self._early_ids:
             row["id"] = self._early_ids[len(self._call_rows) - 1]
         if self._sends_early and len(self._call_rows) - self._sent >= _SENT_AT_ONCE:
+            self._make_payloads()
             self._insert_calls()
+            # No other writer has any of these: none waits for them.
+            self._tell_messages(self._new_messages)
         answer = Recorded(
             id=item.capture.id or "",
             conversation=conversation.name if conversation else None,
@@ -204,7 +213,8 @@ class CallBatch:
             row["id"] = pk
         changes = self._joining.apply(self._held(), self._standings)
         note(self._project.id, changes, now=self._now)
-        self._payloads, self._messages = self._payload_rows(ids)
+        self._make_payloads()
+        self._leave_out_seen()
         self._cutting.write()
         # A month that has no partition yet gets one by a transaction within this one.
         partitions.provide(item.started_at for item in self.items)
@@ -234,14 +244,8 @@ class CallBatch:
         )
         self._known.write()
         self._insert_calls()
-        insert_rows(CallPayload, self._payloads)
         insert_rows(TrialCall, self._trial_rows())
-        upsert_rows(
-            StoredMessage,
-            self._messages,
-            unique=("project_id", "hash"),
-            update="latest_seen_at",
-        )
+        self._tell_messages(self._new_messages | self._messages)
         exported = [*self._call_rows, *self._joining.completed]
         outbox.note_recorded(self._project.id, exported, now=self._now)
         # The one line by which recording and rollups know each other (ADR 32).
@@ -253,9 +257,29 @@ class CallBatch:
         )
 
     def _insert_calls(self) -> None:
-        """Those that are not sent yet."""
+        """Those that are not sent yet, and the rows beside them."""
         insert_rows(Call, self._call_rows[self._sent :])
-        self._sent = len(self._call_rows)
+        insert_rows(CallPayload, self._payloads)
+        self._sent, self._payloads = len(self._call_rows), []
+
+    def _tell_messages(self, messages: Mapping[str, object]) -> None:
+        upsert_rows(
+            StoredMessage,
+            # In one order, so that two batches with common messages cannot wait for each other.
+            [
+                {
+                    "project_id": self._project.id,
+                    "hash": key,
+                    "body": messages[key],
+                    "latest_seen_at": self._now,
+                }
+                for key in sorted(messages)
+            ],
+            unique=("project_id", "hash"),
+            update="latest_seen_at",
+        )
+        self._sent_messages.update(self._new_messages)
+        self._new_messages = {}
 
     def _require_unsent(self, row: ConversationRow) -> None:
         """That the newest call of a conversation may still be changed."""
@@ -361,47 +385,37 @@ class CallBatch:
             if item.trial is not None
         ]
 
-    def _payload_rows(
-        self, ids: Sequence[int]
-    ) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-        """The rows beside the calls, and those of their messages."""
+    def _make_payloads(self) -> None:
+        """The rows beside those calls that have none yet, and their messages."""
+        taken, rows = self._taken[self._beside :], self._call_rows[self._beside :]
+        self._beside = len(self._taken)
         kept = self._project.payload
-        payloads: list[dict[str, object]] = []
-        messages: dict[str, object] = {}
         if kept != Payload.OFF.value:
-            placed_calls = (placed for placed, _ in self._taken)
-            self._keys.learn(zip(placed_calls, self._call_rows, strict=True))
-        for (placed, mask), pk in zip(self._taken, ids, strict=True):
+            self._keys.learn(zip((placed for placed, _ in taken), rows, strict=True))
+        messages: dict[str, object] = {}
+        for (placed, mask), call in zip(taken, rows, strict=True):
             row = call_rows.payload_row(
                 placed,
                 project_id=self._project.id,
-                call_id=pk,
+                call_id=call["id"],
                 payload=kept,
                 masker=mask,
                 keys_of=self._keys.keys_of,
                 messages=messages,
             )
             if row is not None:
-                payloads.append(row)
-        return payloads, self._message_rows(messages)
+                self._payloads.append(row)
+        for key, message in messages.items():
+            if key not in self._keys.made:
+                self._messages[key] = message
+            elif key not in self._sent_messages:
+                self._new_messages[key] = message
 
-    def _message_rows(self, messages: dict[str, object]) -> list[dict[str, object]]:
-        """Messages not seen lately; clients resend their history, so most have been."""
-        if not messages:
-            return []
-        project_id = self._project.id
-        asked = [key for key in messages if key not in self._keys.made]
-        stored = find_seen(project_id, asked, now=self._now)
-        # In one order, so that two batches with common messages cannot wait for each other.
-        return [
-            {
-                "project_id": project_id,
-                "hash": key,
-                "body": messages[key],
-                "latest_seen_at": self._now,
-            }
-            for key in sorted(messages.keys() - stored)
-        ]
+    def _leave_out_seen(self) -> None:
+        """Messages not seen lately are told; clients resend their history, so most have been."""
+        if self._messages:
+            for key in find_seen(self._project.id, [*self._messages], now=self._now):
+                del self._messages[key]
 
 
 def is_nameless(item: Judged) -> bool:

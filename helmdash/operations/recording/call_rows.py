@@ -119,7 +119,7 @@ def payload_row(
     placed: Placed,
     *,
     project_id: int,
-    call_id: int,
+    call_id: object,
     payload: str,
     masker: Masker,
     keys_of: Callable[[Sequence[str]], list[str]],
