@@ -59,7 +59,7 @@ def new_months(times: Iterable[datetime]) -> list[list[Month]]:
     some = list(times)
     if len(some) <= MOST_AT_ONCE:
         return []
-    missing = {month_of(at) for at in some} - _known
+    missing = _months(some) - _known
     if missing:
         missing -= set(existing())
     found = sorted(missing, key=month_after)
@@ -70,7 +70,13 @@ def provide(times: Iterable[datetime]) -> None:
     """See that the months of these times have their partitions, inside of the transaction."""
     if not is_postgres():
         return
-    make({month_of(at) for at in times} - _known)
+    make(_months([*times]) - _known)
+
+
+def _months(times: Sequence[datetime]) -> set[Month]:
+    """Of calls that are recorded together nearly always one: not looked for in each."""
+    ends = {month_of(min(times)), month_of(max(times))} if times else set()
+    return ends if len(ends) < 2 else {month_of(at) for at in times}
 
 
 def make(months: Collection[Month]) -> None:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, Final
 
 from helmdash.operations.recording.call_rows import Placed
@@ -80,6 +81,8 @@ class MessageKeys:
         self._project_id = project_id
         self._begins = f"{_TIMED}{int(now.timestamp() * 1000):011x}:"
         self._keys: dict[_Message, str] = {}
+        # By whole hash, of those that were asked for: clients send their history with each call.
+        self._given: dict[str, str] = {}
         self._talks: dict[_Talk, int] = {}
         self.made: set[str] = set()
 
@@ -104,24 +107,30 @@ class MessageKeys:
         """The keys of a call's messages, by the hashes of the whole history up to each."""
         keys = [*hashes[:1]]
         for each in hashes[1:]:
-            message = (self._project_id, each[_HASH])
-            key = self._keys.get(message) or _memory.key_of(message)
+            key = self._given.get(each)
             if key is None:
-                key = self._begins + message[1]
-                self.made.add(key)
-            self._keys[message] = key
+                key = self._given[each] = self._key_of((self._project_id, each[_HASH]))
             keys.append(key)
         return keys
+
+    def _key_of(self, message: _Message) -> str:
+        key = self._keys.get(message) or _memory.key_of(message)
+        if key is None:
+            key = self._begins + message[1]
+            self.made.add(key)
+        self._keys[message] = key
+        return key
 
     def likely(self, items: Iterable[Judged]) -> list[str]:
         """The keys of calls that are not placed yet, as far as this process knows them, each
         once."""
-        keys: dict[str, None] = {}
-        for item in items:
-            first, *others = item.message_hashes or ("",)
-            known = (_memory.key_of((self._project_id, each[_HASH])) for each in others)
-            keys |= dict.fromkeys(key for key in (first, *known) if key)
-        return [*keys]
+        histories = [item.message_hashes for item in items if item.message_hashes]
+        first = {history[0] for history in histories}
+        found = (
+            each if each in first else _memory.key_of((self._project_id, each[_HASH]))
+            for each in dict.fromkeys(chain.from_iterable(histories))
+        )
+        return [*dict.fromkeys(filter(None, found))]
 
     def keep(self) -> None:
         """After the commit: the next transactions know what this one has stored."""
