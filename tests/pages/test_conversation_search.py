@@ -15,6 +15,7 @@ from django.db import connection
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import filters, listing, over_time
 from helmdash.queries.conversations.filters import ConversationFilters
+from helmdash.queries.list_series import Countable
 from helmdash.records.bulk import allocate_ids, analyze, insert_rows
 from helmdash.records.models import Conversation
 from tests.factories import NOW, make_capture
@@ -104,6 +105,34 @@ def test_a_page_looks_at_a_bounded_number(
     assert ran
     for statement, params in ran:
         assert most_rows(statement, params) <= TRIED + 1, statement
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_part_of_an_id_is_looked_for_in_an_index_alone(talks: ProjectInfo) -> None:
+    """Where the table is vacuumed: PostgreSQL has an index answer alone only then."""
+    _grow()
+    asked = ConversationFilters(q="rown-49")
+
+    with statements() as ran:
+        assert listing.page(project_id=talks.id, filters=asked).items
+        assert list_of_moments(talks, asked).first_at() is not None
+
+    tried = [each for each in ran if "LIKE" in each[0] and "IN (SELECT" in each[0]]
+    assert len(tried) == 2
+    for statement, params in tried:
+        assert "conversation_by_time_and_name" in (plan := plan_of(statement, params))
+        assert ("Index Only Scan" if connection.vendor == "postgresql" else "COVERING") in plan
+
+
+def list_of_moments(project: ProjectInfo, asked: ConversationFilters) -> Countable:
+    return over_time.newest_moments(project_id=project.id, filters=asked)
+
+
+def plan_of(statement: str, params: Sequence[Any]) -> str:
+    how = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+    with connection.cursor() as cursor:
+        cursor.execute(f"{how} {statement}", params)
+        return str(cursor.fetchall())
 
 
 def _grow() -> None:

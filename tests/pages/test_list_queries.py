@@ -402,7 +402,7 @@ def test_rows_to_be_sorted_are_found_by_the_index_of_their_time(
     monkeypatch.setattr("helmdash.queries.plans.listing.MOST_TRIED", 2)
     indexes = {
         "calls": ("-latency", "call_by_time"),
-        "conversations": ("-failed", "conversation_by_time"),
+        "conversations": ("-failed", "conversation_by_time_and_name"),
         "plans": ("-latency", "plan_by_time"),
     }
     for noun, (sort, index) in indexes.items():

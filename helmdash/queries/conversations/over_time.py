@@ -19,6 +19,7 @@ from helmdash.queries.conversations.filters import (
     narrowed,
     reach,
 )
+from helmdash.queries.conversations.in_range import found_first
 from helmdash.queries.list_series import MOST_LISTED, Countable, Newest, newest
 from helmdash.queries.reach import Reach
 from helmdash.queries.series import Bar
@@ -95,8 +96,10 @@ def _read(project_id: int, filters: ConversationFilters) -> Newest:
     rows = narrowed(indexed, project_id, filters)
     looked = reach(indexed, filters)
     rows = _until(looked.within(rows) if looked else rows, filters)
-    found = rows.order_by("-latest_at", "-id").values_list("latest_at", "severity")
-    told = [(at, _LEVEL_OF[severity]) for at, severity in found[: MOST_LISTED + 1]]
+    found = found_first(rows.order_by("-latest_at", "-id"), filters, MOST_LISTED + 1)
+    told = [
+        (at, _LEVEL_OF[severity]) for at, severity in found.values_list("latest_at", "severity")
+    ]
     return newest(told, read_from=looked.last[0] if looked else None)
 
 

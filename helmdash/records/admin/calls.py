@@ -79,7 +79,7 @@ class CallAdmin(ReadOnlyAdmin[Call]):
 
 @admin.register(Conversation)
 class ConversationAdmin(ReadOnlyAdmin[Conversation]):
-    """Conversations of one project, the latest first (index `conversation_by_time`)."""
+    """Conversations of one project, the latest first (index `conversation_by_time_and_name`)."""
 
     list_display = [
         "name",

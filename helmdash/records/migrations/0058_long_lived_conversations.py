@@ -10,33 +10,8 @@ from typing import Any
 
 from django.db import migrations, models
 
+from helmdash.records.aside import AddIndexAside
 from helmdash.records.long_lived import IsLongLived
-
-
-class AddIndexAside(migrations.AddIndex):
-    """As Django's, which keeps writers out for as long as it takes; not within a transaction (a
-    restore), where nobody else is there. One that broke off is built anew."""
-
-    def database_forwards(
-        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
-    ) -> None:
-        """On PostgreSQL aside."""
-        connection = schema_editor.connection
-        if connection.vendor != "postgresql" or connection.in_atomic_block:
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
-            return
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)",
-                [self.index.name],
-            )
-            found = cursor.fetchall()
-        if found == [(True,)]:
-            return
-        model = to_state.apps.get_model(app_label, self.model_name)
-        if found:
-            schema_editor.remove_index(model, self.index, concurrently=True)
-        schema_editor.add_index(model, self.index, concurrently=True)
 
 
 def tell_how_long(_apps: Any, schema_editor: Any) -> None:
