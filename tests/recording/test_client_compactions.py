@@ -9,6 +9,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import conversations
 from helmdash.records.models import HealthChange, Round
+from tests.recording.chats import TASK, nameless
 from tests.recording.support import CAUTION, CRITICAL, HEALTHY, conversation, prompt, record
 
 
@@ -109,6 +110,29 @@ def test_no_compaction_opens_no_round(project: ProjectInfo, calls: list[Capture]
         record(project, call)
 
     assert [number for number, *_ in rounds(project)] == [1]
+
+
+@pytest.mark.parametrize("is_batch", [True, False], ids=["in one batch", "one by one"])
+def test_a_call_without_a_name_goes_on_behind_what_was_asked(
+    project: ProjectInfo, is_batch: bool
+) -> None:
+    """A client may name a conversation that was inferred: one, however its calls come to it."""
+    usage = {"prompt_tokens": CRITICAL}
+    (first,) = record(project, nameless(TASK, reply="Done.", usage=usage))
+    record(project, side(CRITICAL, conversation=first.conversation))
+    going_on = nameless(TASK, "Done.", "And now?", usage=usage)
+    smaller = prompt(HEALTHY, conversation=first.conversation)
+
+    answers = [
+        answer
+        for batch in ([[going_on, smaller]] if is_batch else [[going_on], [smaller]])
+        for answer in record(project, *batch)
+    ]
+
+    assert [(a.conversation, a.round_number, a.generation) for a in answers] == [
+        (first.conversation, 1, 2),
+        (first.conversation, 1, 3),
+    ]
 
 
 def test_a_sub_agents_small_prompt_never_makes_its_parent_green(project: ProjectInfo) -> None:

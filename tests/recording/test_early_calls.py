@@ -13,7 +13,8 @@ import pytest
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
-from helmdash.operations.recording import call_batch
+from helmdash.operations.recording import call_batch, message_keys
+from helmdash.operations.recording.inference import conversation_name
 from helmdash.queries.access import ProjectInfo
 from helmdash.records import bulk, direct
 from helmdash.records.direct import is_postgres
@@ -72,6 +73,7 @@ def recorded(
     """The answers, what is kept, and the tables of the statements in their order. at_once: so many
     calls are sent while others are placed."""
     monkeypatch.setattr(call_batch, "_SENT_AT_ONCE", at_once)
+    message_keys.forget()
     project, tables = make_ruled_project(slug=slug, payload="full"), list[str]()
     tell = direct.tell_prepared
 
@@ -107,6 +109,13 @@ def test_calls_are_sent_while_those_behind_them_are_placed(
     assert recorded(monkeypatch, "late", [CALLS], NEVER)[1] == rows
 
 
+INFERRED = nameless(TASK, reply="Done.", id="inferred", usage={"prompt_tokens": 90_000})
+TALK = conversation_name("inferred")
+SUMMED_UP = prompt(90_000, id="asked", conversation=TALK, purpose="compaction")
+GONE_ON = nameless(TASK, "Done.", "And now?", id="gone on", usage={"prompt_tokens": 90_000})
+SMALLER = prompt(9_000, id="smaller", conversation=TALK)
+
+
 def another_door(call: Capture) -> Capture:
     return replace(call, routes=(CallRoute.OTLP_LOG,), finish_reason="length")
 
@@ -126,6 +135,10 @@ UNUSUAL: dict[str, tuple[dict[int, Capture], Sequence[Capture]]] = {
         {60: replace(CALLS[60], started_at=NOW - timedelta(days=70))},
         (),
     ),
+    "what was asked for before a call that names nothing": (
+        {3: GONE_ON, 60: SMALLER},
+        [INFERRED, SUMMED_UP],
+    ),
 }
 
 
@@ -135,7 +148,7 @@ def test_what_is_told_of_a_call_that_is_sent_is_kept(
 ) -> None:
     unusual, before = UNUSUAL[what]
     batch = [unusual.get(n, call) for n, call in enumerate(CALLS)]
-    batches = [before, batch] if before else [batch]
+    batches = [*([each] for each in before), batch]
 
     early = recorded(monkeypatch, "early", batches, 25)
     late = recorded(monkeypatch, "late", batches, NEVER)

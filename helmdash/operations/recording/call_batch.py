@@ -312,6 +312,7 @@ class CallBatch:
                 return earlier
             item, number = self._take_main(found.row, item, found.opened_by)
             self._inference.leave(found.row, item, links)
+            self._compactions.note_main(found.row)
             return Placed(
                 item=item,
                 conversation=found.row,

@@ -31,6 +31,10 @@ class ClientCompactions:
         if item.capture.purpose == COMPACTION and _is_done(item):
             self._asked[row.id] = True
 
+    def note_main(self, row: ConversationRow) -> None:
+        """A main call was taken in that names no conversation, whatever opened a round with it."""
+        self._asked[row.id] = False
+
     def opened_by(self, row: ConversationRow, item: Judged) -> str:
         """What opens a round with this main call, before its conversation takes it in; "": it goes
         on with the round that is open."""
