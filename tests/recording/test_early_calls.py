@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.core.calls.routes import CallRoute
-from helmdash.operations.recording import call_batch, message_keys
+from helmdash.operations.recording import call_batch, message_keys, truncation
 from helmdash.operations.recording.inference import conversation_name
 from helmdash.queries.access import ProjectInfo
 from helmdash.records import bulk, direct
@@ -73,6 +73,7 @@ def recorded(
     """The answers, what is kept, and the tables of the statements in their order. at_once: so many
     calls are sent while others are placed."""
     monkeypatch.setattr(call_batch, "_SENT_AT_ONCE", at_once)
+    truncation.forget()
     message_keys.forget()
     project, tables = make_ruled_project(slug=slug, payload="full"), list[str]()
     tell = direct.tell_prepared
@@ -109,6 +110,14 @@ def test_calls_are_sent_while_those_behind_them_are_placed(
     assert recorded(monkeypatch, "late", [CALLS], NEVER)[1] == rows
 
 
+def sized(number: int, size: int, tokens: int, **over: Any) -> Capture:
+    """A call of another model, each of a conversation of its own."""
+    over |= {"sent": SentSizes(bytes=size, messages=4), "model": "openai/gpt-4o-mini", **BY_GATEWAY}
+    return prompt(tokens, id=f"sized {number}", conversation=f"sized {number}", **over)
+
+
+# Of what a provider adds to, sizes tell nothing of a cut; of dense text they are learned from.
+DENSE = {n: sized(n, 25_000 + 100 * n, 10_000 + 40 * n, sent_is_prompt=False) for n in range(40)}
 INFERRED = nameless(TASK, reply="Done.", id="inferred", usage={"prompt_tokens": 90_000})
 TALK = conversation_name("inferred")
 SUMMED_UP = prompt(90_000, id="asked", conversation=TALK, purpose="compaction")
@@ -135,6 +144,7 @@ UNUSUAL: dict[str, tuple[dict[int, Capture], Sequence[Capture]]] = {
         {60: replace(CALLS[60], started_at=NOW - timedelta(days=70))},
         (),
     ),
+    "sizes that tell nothing of a cut": ({**DENSE, 60: sized(60, 24_000, 4_555)}, ()),
     "what was asked for before a call that names nothing": (
         {3: GONE_ON, 60: SMALLER},
         [INFERRED, SUMMED_UP],

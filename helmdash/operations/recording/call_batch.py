@@ -147,6 +147,7 @@ class CallBatch:
             self._insert_calls()
             # No other writer has any of these: none waits for them.
             self._tell_messages(self._new_messages)
+            self._cutting.leave_out(self._early_ids[: self._sent])
         answer = Recorded(
             id=item.capture.id or "",
             conversation=conversation.name if conversation else None,

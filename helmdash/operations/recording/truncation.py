@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -114,6 +114,12 @@ class Cutting:
         self._models: dict[_Key, _Learned | None] = {}
         self._traces: dict[int, tuple[ConversationRow, Trace]] = {}
         self._reads = 0
+        self._own: set[int] = set()
+
+    def leave_out(self, ids: Iterable[int]) -> None:
+        """Calls of this transaction that are stored by now, by number: what they show counts as
+        that of the others does, by `keep`."""
+        self._own.update(ids)
 
     def judge(self, item: Judged, row: ConversationRow | None, *, opens_round: bool) -> Judged:
         """The call with its suspicion, before its conversation takes it in; leaves its trace. row
@@ -214,7 +220,7 @@ class Cutting:
         if self._reads >= _MOST_READS:
             return learned
         self._reads += 1
-        samples = deque(_read(key), maxlen=_SAMPLES)
+        samples = deque(_read(key, self._own), maxlen=_SAMPLES)
         fresh = _Learned(read_at=moment, samples=samples, band=learn_band(samples))
         with _known.lock:
             _put(key, fresh)
@@ -273,10 +279,14 @@ def forget() -> None:
         _known.changed.clear()
 
 
-def _read(key: _Key) -> Iterable[Sample]:
+def _read(key: _Key, own: Collection[int]) -> Iterable[Sample]:
     project_id, model_key, upstream_model = key
     found = newest_samples(
-        project_id=project_id, model_key=model_key, upstream_model=upstream_model, limit=_SAMPLES
+        project_id=project_id,
+        model_key=model_key,
+        upstream_model=upstream_model,
+        limit=_SAMPLES,
+        without=own,
     )
     return reversed(found)
 
