@@ -4,19 +4,22 @@ is the same as if all were sent once they are placed."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import OperationalError, connection, transaction
 
 from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.recording import call_batch, message_keys, truncation
 from helmdash.operations.recording.inference import conversation_name
 from helmdash.queries.access import ProjectInfo
-from helmdash.records import bulk, direct
+from helmdash.records import bulk, direct, partitions
 from helmdash.records.direct import is_postgres
 from helmdash.records.models import (
     Call,
@@ -24,12 +27,20 @@ from helmdash.records.models import (
     CallPayload,
     Conversation,
     HealthChange,
+    Project,
     Round,
     StoredMessage,
 )
 from tests.factories import NOW
 from tests.recording.chats import TASK, nameless
-from tests.recording.support import HEALTHY, make_ruled_project, prompt, record, storing
+from tests.recording.support import (
+    HEALTHY,
+    make_ruled_project,
+    prompt,
+    record,
+    somebody_else,
+    storing,
+)
 from tests.recording.test_repeated_streams import BROKEN, stream
 
 pytestmark = [
@@ -164,6 +175,108 @@ def test_what_is_told_of_a_call_that_is_sent_is_kept(
     late = recorded(monkeypatch, "late", batches, NEVER)
 
     assert early[:2] == late[:2]
+
+
+class StoppedError(Exception):
+    """Of ours, while a call is placed."""
+
+
+@contextmanager
+def before_call(number: int, what: Callable[[], None]) -> Iterator[None]:
+    """Do something before the call of this number is placed, once."""
+    take: Callable[..., Any] = call_batch.CallBatch.take
+    count = iter(range(1_000))
+
+    def taken(batch: call_batch.CallBatch, item: Any) -> Any:
+        if next(count) == number:
+            what()
+        return take(batch, item)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(call_batch.CallBatch, "take", taken)
+        yield
+
+
+def stop() -> None:
+    raise StoppedError
+
+
+def terminate() -> None:
+    """As an administrator would, from another connection."""
+    with somebody_else() as other:
+        process = connection.connection.info.backend_pid
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [process])
+
+
+@pytest.mark.parametrize("number", [10, 60, 129])
+@pytest.mark.parametrize(
+    ("what", "error"), [(stop, StoppedError), (terminate, OperationalError)], ids=["ours", "lost"]
+)
+def test_a_batch_that_ends_half_sent_is_not_stored(
+    what: Callable[[], None], error: type[Exception], number: int
+) -> None:
+    project = make_ruled_project(payload="full")
+
+    def work() -> int:
+        with before_call(number, what), pytest.raises(error):
+            record(project, *CALLS)
+        stored = Call.objects.count()
+        record(project, *CALLS)
+        return stored
+
+    assert storing(work) == 0
+    assert Call.objects.count() == CallName.objects.count() == len(CALLS)
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_batch_begins_anew_within_another_transaction(is_kept: bool) -> None:
+    project = make_ruled_project(payload="full")
+    batch = [{3: STREAM, 60: AGAIN}.get(n, call) for n, call in enumerate(CALLS)]
+
+    def work() -> None:
+        with suppress(StoppedError), transaction.atomic():
+            Project.objects.filter(pk=project.id).update(name="Outer")
+            record(project, *batch)
+            if not is_kept:
+                raise StoppedError
+
+    storing(work)
+
+    assert Call.objects.count() == (len(batch) if is_kept else 0)
+    assert (Project.objects.get(pk=project.id).name == "Outer") == is_kept
+
+
+@pytest.mark.parametrize("number", [10, 60, 129])
+def test_a_month_that_is_dropped_while_a_batch_is_sent_is_made_again(number: int) -> None:
+    """By another process: this one takes the month for known. Once a call of it is sent, who drops
+    waits."""
+    project = make_ruled_project(payload="full")
+    old = NOW - timedelta(days=200)
+    batch = [
+        replace(call, started_at=old if n in (9, 70, 128) else NOW) for n, call in enumerate(CALLS)
+    ]
+    dropped = list[bool]()
+
+    def drop() -> None:
+        with somebody_else() as other:
+            other.execute("SET lock_timeout = '200ms'")
+            with suppress(psycopg.errors.LockNotAvailable):
+                for table in reversed(partitions.TABLES):
+                    month = partitions.partition_of(table, partitions.month_of(old))
+                    other.execute(f"DROP TABLE {month}".encode())
+                other.commit()
+                dropped.append(True)
+
+    def work() -> None:
+        record(project, replace(CALLS[0], id="first", started_at=old))
+        with before_call(number, drop):
+            record(project, *batch)
+
+    storing(work)
+
+    assert dropped == [True] * (number == 10)
+    names = {*Call.objects.values_list("name", flat=True)}
+    assert names - {"first"} == {call.id for call in batch}
 
 
 @pytest.mark.parametrize("seed", range(8))
