@@ -116,9 +116,16 @@ def read_spans(
     return found
 
 
-# What tells that the figures of a row on PostgreSQL are still the same: who wrote it, and where it
-# lies.
-_VERSIONS: Final = "id, xmin::text || ctid::text"
+# What tells that the figures of a row on PostgreSQL are still the same: who wrote it, where it
+# lies, and which server has numbered who wrote it, since when. Where another one takes over that
+# had less, or one begins anew without what was not on its disk, the numbers of the lost come again.
+# When it was started does not tell all: it begins anew by itself where one of its processes is
+# killed, and its statistics with it.
+_COUNTED_BY: Final = (
+    "(SELECT hashtextextended(concat(pg_postmaster_start_time(),"
+    " pg_stat_get_bgwriter_stat_reset_time()), 0)::text)"
+)
+_VERSIONS: Final = f"id, xmin::text || ctid::text || {_COUNTED_BY}"
 # A year of bars is thousands of rows, of which each is looked up here.
 _WIDTHS: Final = {each.value: each for each in Width}
 _QUARTER: Final = Width.QUARTER.value
