@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -123,6 +124,22 @@ def test_what_a_number_stands_for_is_written_once_and_with_the_row() -> None:
 
     sets = {row.number: row.versions for row in RuleSet.objects.all()}
     assert sets == {each.number: each.versions for each in (CALL_RULES, CARE_RULES, PLAN_RULES)}
+
+
+def test_what_a_number_stands_for_comes_back_where_it_was_lost(
+    project: ProjectInfo, django_capture_on_commit_callbacks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the server that had it, before another one did."""
+    with django_capture_on_commit_callbacks(execute=True):
+        record(project, make_capture(id="first"))
+    RuleSet.objects.all().delete()
+    record(project, make_capture(id="second"))
+    assert not RuleSet.objects.exists()
+
+    monkeypatch.setattr(rule_sets, "_AGAIN_S", 0.0)
+    record(project, make_capture(id="third"))
+
+    assert RuleSet.objects.get().versions == CALL_RULES.versions
 
 
 def test_the_number_follows_from_the_versions_alone() -> None:
