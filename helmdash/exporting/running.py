@@ -163,8 +163,8 @@ def _spans(taken: tuple[Waiting, ...]) -> list[JudgedSpan]:
 
 
 def _is_wanted(now: datetime) -> bool:
-    """Whether calls wait. The first time, the exporter of the environment is looked after: not
-    when the server starts, which needs no database for that."""
+    """Whether calls wait. The first time, the exporter of the environment is looked after, as `up`
+    has done: who is served without it needs no database to start."""
     global _has_followed
     if not _has_followed:
         follow_environment()

@@ -18,7 +18,7 @@ from helmdash.operations.access import keys, project_settings
 from helmdash.operations.budgets import shipped
 from helmdash.queries.access import default_project, find_caller, find_project
 from helmdash.queries.conversations import conversations
-from helmdash.records.models import ApiKey, Budget, Membership, PlanRecord, Project
+from helmdash.records.models import ApiKey, Budget, Exporter, Membership, PlanRecord, Project
 from tests.factories import NOW, make_project
 from tests.plan_rows import make_plan
 from tests.support import ROOT
@@ -199,6 +199,21 @@ def test_set_up_again_changes_nothing_and_shows_a_secret_only_where_it_was_made(
     assert key not in second
     assert "Bearer $HELMDASH_API_KEY" in second
     assert Budget.objects.count() == Budget.history.count()
+
+
+@pytest.mark.django_db
+def test_the_exporter_of_the_environment_is_there_before_the_first_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HELMDASH_OTLP_EXPORT_URL", "http://localhost:4318")
+    conf.env.cache_clear()
+    try:
+        run("up", "--setup-only")
+    finally:
+        monkeypatch.undo()
+        conf.env.cache_clear()
+
+    assert Exporter.objects.get().url == "http://localhost:4318"
 
 
 @pytest.mark.django_db

@@ -33,6 +33,7 @@ from helmdash.operations.budgets import shipped
 from helmdash.operations.database.months import make_ahead
 from helmdash.operations.database.set_up_alone import set_up_alone
 from helmdash.operations.demo.fixtures import read_fixture
+from helmdash.operations.exporting.environment import follow_environment
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.queries.access import default_project
 
@@ -70,6 +71,8 @@ class Command(BaseCommand):
             self._load_demo_catalog()
             password = members.ensure_admin(password=env.admin_password)
             key = keys.ensure_bootstrap_key(secret=env.bootstrap_api_key)
+            # Before the first call: one waits for the exporters that there are when it is recorded.
+            follow_environment()
             _collect_static()
             self._print_welcome(env, password, key.secret if key else None, len(loaded.added))
         if options["setup_only"]:
