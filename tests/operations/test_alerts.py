@@ -313,6 +313,31 @@ def test_who_is_erased_is_in_no_message_and_old_ones_go(project: ProjectInfo) ->
     assert (forget_old(now=later), AlertDelivery.objects.count()) == (1, 0)
 
 
+@pytest.mark.parametrize("is_erased", [True, False])
+def test_what_is_forgotten_and_fires_again_is_told_under_other_keys(
+    project: ProjectInfo, is_erased: bool
+) -> None:
+    """Under the same ones a receiver takes it for a repeat of what it was told before."""
+    rule(project, RuleKind.LEVEL, channel(project), group_s=0)
+    receiver = Receiver()
+    first, again = NOW + MINUTE, NOW + (2 * MINUTE if is_erased else timedelta(days=70))
+    for begins in (first, again):
+        for number, tokens in enumerate((CAUTION, CRITICAL, HEALTHY)):
+            at = begins + number * 10 * SECOND
+            call(project, tokens, "nightly", at=at)
+            look(at)
+            receiver.deliver(now=at)
+        if is_erased:
+            over = begins + 30 * SECOND
+            erase_conversation(actor=SHELL, project=project, conversation="nightly", now=over)
+        else:
+            forget_old(now=again)
+        assert not Alert.objects.exists() or begins == again
+
+    assert len({body["dedup_key"] for _, body in receiver.got}) == 6
+    assert len({body["alerts"][0]["dedup_key"] for _, body in receiver.got}) == 2
+
+
 def test_lags_are_of_the_recorder_and_of_our_exporters(project: ProjectInfo) -> None:
     number = channel(project)
     rule(project, RuleKind.RECORDER_LAG, number, group_s=0, threshold=3)

@@ -81,8 +81,12 @@ def alert_key(rule_uid: str, state: AlertState) -> str:
 
 
 def message_key(rule_uid: str, states: Iterable[AlertState]) -> str:
-    """The key of a message that tells these changes, in whatever order."""
-    return _digest(rule_uid, *sorted(f"{each.subject}\n{each.revision}" for each in states))
+    """The key of a message that tells these changes, in whatever order.
+
+    Also by their time: numbers begin anew where an alert was forgotten.
+    """
+    changes = (f"{each.subject}\n{each.revision}\n{each.changed_at}" for each in states)
+    return _digest(rule_uid, *sorted(changes))
 
 
 def entry_of(rule_uid: str, state: AlertState) -> Entry:

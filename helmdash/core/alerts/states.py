@@ -10,10 +10,13 @@ something for it would never hear that this is over.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from helmdash.core.alerts.quiet import QuietHours
 from helmdash.core.alerts.rules import Severity
+
+_FIRST_YEAR: Final = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,8 @@ class Seen:
 class AlertState:
     """Where an alert stands. resolved_at None: firing. told: the revision that was told last.
 
-    episode: which time it is that the subject fires. told_episode: the newest one that was told.
+    episode: which time it is that the subject fires, counted on from where `first_episode` says.
+    told_episode: the newest one that was told.
     """
 
     subject: str
@@ -67,6 +71,15 @@ class AlertState:
         return not self.is_firing and self.is_pending and self.told_episode == self.episode
 
 
+def first_episode(now: datetime) -> int:
+    """A number that none of a subject's alerts had that are forgotten by now: one that was erased,
+    or over for long, may fire again, under another key.
+
+    Of seconds, which are more than any alert has episodes; within what a column holds.
+    """
+    return int((now - _FIRST_YEAR).total_seconds()) % 2**30 + 1
+
+
 def advance(state: AlertState | None, seen: Seen, *, now: datetime) -> AlertState | None:
     """What becomes of an alert by a look at its subject; None: nothing changes."""
     if seen.severity is None:
@@ -88,6 +101,7 @@ def advance(state: AlertState | None, seen: Seen, *, now: datetime) -> AlertStat
             path=seen.path,
             opened_at=now,
             changed_at=now,
+            episode=first_episode(now),
         )
     said = replace(state, title=seen.title, detail=seen.detail, path=seen.path)
     if not state.is_firing:

@@ -26,7 +26,13 @@ from helmdash.core.alerts.own_range import is_latency_out, is_rate_out
 from helmdash.core.alerts.preview import PastChange, preview
 from helmdash.core.alerts.quiet import QuietHours
 from helmdash.core.alerts.rules import KINDS, RuleKind, RuleSettings, Severity, problems
-from helmdash.core.alerts.states import AlertState, Seen, advance, is_worth_telling
+from helmdash.core.alerts.states import (
+    AlertState,
+    Seen,
+    advance,
+    first_episode,
+    is_worth_telling,
+)
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -50,8 +56,9 @@ def walk(*severities: Severity | None) -> list[AlertState | None]:
 def test_only_changes_change_an_alert_and_each_episode_has_a_key_of_its_own() -> None:
     walked = walk(None, WARNING, WARNING, CRITICAL, WARNING, None, None, WARNING)
 
-    assert [state and (state.episode, state.revision) for state in walked] == [
-        None, (1, 1), None, (1, 2), (1, 3), (1, 4), None, (2, 5),
+    first = first_episode(NOW + MINUTE)
+    assert [state and (state.episode - first, state.revision) for state in walked] == [
+        None, (0, 1), None, (0, 2), (0, 3), (0, 4), None, (1, 5),
     ]  # fmt: skip
     _, opened, _, worse, _, over, _, again = walked
     assert opened
@@ -64,19 +71,19 @@ def test_only_changes_change_an_alert_and_each_episode_has_a_key_of_its_own() ->
     assert (again.opened_at, again.is_firing) == (NOW + 7 * MINUTE, True)
 
 
-@pytest.mark.parametrize(("told", "episode"), [(0, 2), (1, 1), (2, 2)])
+@pytest.mark.parametrize(("told", "further"), [(0, 1), (1, 0), (2, 1)])
 def test_an_episode_goes_on_where_its_beginning_is_told_and_its_end_is_not(
-    told: int, episode: int
+    told: int, further: int
 ) -> None:
     """told: none of both, the beginning, both."""
     _, over = walk(WARNING, None)
     assert over
-    known = replace(over, told=told, told_episode=min(told, 1))
+    known = replace(over, told=told, told_episode=over.episode if told else 0)
 
     again = advance(known, Seen(subject="talk", severity=CRITICAL), now=NOW + 2 * MINUTE)
 
     assert again
-    assert (again.episode, again.revision, again.severity) == (episode, 3, CRITICAL)
+    assert (again.episode, again.revision, again.severity) == (over.episode + further, 3, CRITICAL)
     assert (again.opened_at, again.is_firing, again.is_pending) == (NOW + 2 * MINUTE, True, True)
 
 
@@ -101,7 +108,7 @@ def test_what_nobody_has_to_hear() -> None:
     _, opened, over = walk(None, WARNING, None)
     assert opened
     assert over
-    told = replace(over, told_episode=1)
+    told = replace(over, told_episode=over.episode)
     whole_day = replace(NIGHT, start=time(0), end=time(0))
 
     assert is_worth_telling(opened, whole_day)  # it still goes on when the quiet ends
