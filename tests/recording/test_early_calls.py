@@ -312,3 +312,28 @@ def test_any_batch_is_stored_the_same_way(monkeypatch: pytest.MonkeyPatch, seed:
     late = recorded(monkeypatch, "late", batches, NEVER)
 
     assert early[:2] == late[:2]
+
+
+def test_a_message_that_another_process_stored_is_stored_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A conversation has it whose next call comes last, and a new one shares it."""
+
+    def told(id: str, conversation: str, *texts: str) -> Capture:
+        said = tuple({"role": "user", "content": text} for text in texts)
+        return prompt(9, id=id, conversation=conversation, messages=said)
+
+    stored = [told("stored", "elsewhere", "first", "second")]
+    batch = [told("shares", "here", "first", "second", "other"), *CALLS[:60]]
+    batch.append(told("goes on", "elsewhere", "first", "second", "third"))
+
+    def bodies(slug: str, at_once: int) -> list[str]:
+        monkeypatch.setattr(call_batch, "_SENT_AT_ONCE", at_once)
+        project = make_ruled_project(slug=slug, payload="full")
+        storing(lambda: record(project, *stored, now=NOW - timedelta(minutes=1)))
+        message_keys.forget()
+        storing(lambda: record(project, *batch))
+        kept = StoredMessage.objects.filter(project_id=project.id)
+        return sorted(str(body["content"]) for body in kept.values_list("body", flat=True))
+
+    assert bodies("early", 25) == bodies("late", NEVER) == ["first", "other", "second", "third"]

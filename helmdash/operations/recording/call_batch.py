@@ -116,16 +116,28 @@ class CallBatch:
         self._sent = 0
         self._sends_early = False
 
-    def send_early(self, told: ExitStack, calls: int) -> None:
-        """Let the database store the first calls while the others are placed; of so many in all,
-        each a new one. From now on until `told` closes, what is told is told together.
+    def send_early(self, told: ExitStack, items: Sequence[Judged]) -> None:
+        """Let the database store the first calls while the others are placed; these are all, each
+        a new one. From now on until `told` closes, what is told is told together.
 
         What takes a call's number or completes it, when it is sent, raises SentTooEarly.
         """
-        if calls < 2 * _SENT_AT_ONCE:
+        if len(items) < 2 * _SENT_AT_ONCE:
             return
-        self._early_ids, self._sends_early = allocate_ids(Call, calls), True
-        told.enter_context(sent_together(calls, ends=True))
+        self._early_ids, self._sends_early = allocate_ids(Call, len(items)), True
+        if self._project.payload != Payload.OFF.value:
+            self._keys.learn_ahead(self._will_have_messages(items))
+        told.enter_context(sent_together(len(items), ends=True))
+
+    def _will_have_messages(self, items: Sequence[Judged]) -> Iterator[ConversationRow]:
+        """Of the conversations that are held. A call that names none may go on in any of those that
+        were found by messages."""
+        told = [item for item in items if item.message_hashes]
+        for name in dict.fromkeys(item.capture.conversation or "" for item in told):
+            if name in self._conversations:
+                yield self._conversations[name]
+        if any(map(is_nameless, told)):
+            yield from self._inference.rows
 
     def take(self, item: Judged) -> Recorded:
         """Give the call its place and remember its rows."""
@@ -164,7 +176,7 @@ class CallBatch:
 
     def take_again(self, first: KnownCall[Recorded], item: Judged) -> None:
         """A call that is known already: what another door adds to it is remembered."""
-        if self._sent:
+        if self._early_ids:
             raise SentTooEarly
         if not may_join(first.routes, item.capture.routes):
             return

@@ -181,7 +181,7 @@ def _record(
     writer = CallBatch(project, conversations, inference, cutting, keys, known, now)
     if early is not None and not moved and known.has_none and len(set(names)) == len(names):
         # No call tells of another one again, so a row is as it will be once it is made.
-        writer.send_early(early, len(judged))
+        writer.send_early(early, judged)
     answers: dict[int, Recorded] = {}
     for at, item in _in_order(judged, around, len(moved)):
         first = known.find(item)

@@ -18,6 +18,7 @@ from itertools import chain
 from typing import Any, Final
 
 from helmdash.operations.recording.call_rows import Placed
+from helmdash.operations.recording.conversation_rows import ConversationRow
 from helmdash.operations.recording.judging import Judged
 from helmdash.records.bulk import existing_question, find_existing
 from helmdash.records.call_names import find_within, payloads_at
@@ -100,6 +101,19 @@ class MessageKeys:
                 if _memory.newest_of(talk) != before:
                     wanted.append((conversation.id, before, before))
             self._talks[talk] = generation
+        if wanted:
+            self._read(wanted)
+
+    def learn_ahead(self, rows: Iterable[ConversationRow]) -> None:
+        """`learn`, of conversations that will have a call with messages, before any of them has. A
+        message that two share is stored once so, whichever call has it first."""
+        wanted: list[tuple[int, int, int]] = []
+        for row in rows:
+            talk, newest = (self._project_id, row.id), row.generation
+            if newest and talk not in self._talks:
+                if _memory.newest_of(talk) != newest:
+                    wanted.append((row.id, newest, newest))
+                self._talks[talk] = newest
         if wanted:
             self._read(wanted)
 
