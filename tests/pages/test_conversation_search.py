@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from django.db import connection
 
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import filters, listing, over_time
+from helmdash.queries.conversations.facets import facets
 from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.queries.list_series import Countable
 from helmdash.records.bulk import allocate_ids, analyze, insert_rows
@@ -74,6 +75,18 @@ def test_those_of_one_call_are_looked_for_page_by_page(
     monkeypatch.setattr(filters, "MOST_TRIED", 2)
 
     assert _found(talks, is_one_shot=True) == [["web-2", "my-web"], [], ["web-1"]]
+
+
+@pytest.mark.parametrize("until", [None, NOW + timedelta(days=1)])
+def test_values_are_counted_of_those_with_a_part_of_an_id(
+    talks: ProjectInfo, until: datetime | None
+) -> None:
+    asked = ConversationFilters(q="EB", until=until)
+
+    found = facets(project_id=talks.id, filters=asked)
+
+    assert (found.rows, found.is_all) == (3, True)
+    assert found.count("model", "openai/gpt-4o") == 3
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite tells no rows of a plan")

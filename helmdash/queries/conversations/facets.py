@@ -31,8 +31,8 @@ def facets(*, project_id: int, filters: ConversationFilters) -> Facets:
     looked = reach(indexed, filters)
     if looked:
         rows = looked.within(rows)
-    rows = rows.values_list(*_COLUMNS.values())
-    found = first_of(rows, filters, MOST_COUNTED + 1, is_ahead=False)
+    columns = _COLUMNS.values()
+    found = first_of(rows, filters, MOST_COUNTED + 1, is_ahead=False, columns=columns)
     counted = [
         {name: (value,) for name, value in zip(_COLUMNS, row, strict=True)}
         for row in found[:MOST_COUNTED]

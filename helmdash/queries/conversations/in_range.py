@@ -8,6 +8,7 @@ the index of the long-lived, the other by that of all.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.db.models import QuerySet
@@ -18,26 +19,38 @@ from helmdash.records.models import Conversation
 
 
 def first_of(
-    rows: QuerySet[Any], filters: ConversationFilters, most: int, *, is_ahead: bool
+    rows: QuerySet[Conversation],
+    filters: ConversationFilters,
+    most: int,
+    *,
+    is_ahead: bool,
+    columns: Collection[str] = (),
 ) -> list[Any]:
-    """The first `most` of whole rows in the order of their newest calls. is_ahead: the oldest
-    first. One query; two where the filters have an end."""
+    """The first `most` of rows in the order of their newest calls. is_ahead: the oldest first.
+    columns: the values of these; none: the rows. One query; two where the filters have an end."""
     border = filters.near_until
     if border is None:
-        return list(found_first(rows, filters, most))
+        return list(found_first(rows, filters, most, columns=columns))
     near = rows.filter(latest_at__lt=border)
     far = rows.filter(IsLongLived("latest_at", "started_at"), latest_at__gte=border)
     found: list[Any] = []
     for part in (near, far) if is_ahead else (far, near):
         if len(found) < most:
-            found += found_first(part, filters, most - len(found))
+            found += found_first(part, filters, most - len(found), columns=columns)
     return found
 
 
-def found_first(rows: QuerySet[Any], filters: ConversationFilters, most: int) -> QuerySet[Any]:
-    """The first `most` of rows. With a part of an id thousands are tried for them: in the index of
-    times alone, which has the names, and only what fits is read."""
-    if not filters.q:
-        return rows[:most]
-    fits = rows.values("id")[:most]
-    return Conversation.objects.filter(id__in=fits).order_by(*rows.query.order_by)
+def found_first(
+    rows: QuerySet[Conversation],
+    filters: ConversationFilters,
+    most: int,
+    *,
+    columns: Collection[str] = (),
+) -> QuerySet[Any]:
+    """The first `most` of rows; columns: as of `first_of`. With a part of an id thousands are tried
+    for them: in the index of times alone, which has the names, and only what fits is read."""
+    found: QuerySet[Any] = rows[:most]
+    if filters.q:
+        fits = Conversation.objects.filter(id__in=rows.values("id")[:most])
+        found = fits.order_by(*rows.query.order_by)
+    return found.values_list(*columns) if columns else found

@@ -234,8 +234,8 @@ def _newest_first(rows: QuerySet[Conversation], cursor: str | None) -> QuerySet[
 def _first_name(
     rows: QuerySet[Conversation], filters: ConversationFilters, *, is_ahead: bool
 ) -> str | None:
-    found = first_of(rows.only("name"), filters, 1, is_ahead=is_ahead)
-    return found[0].name if found else None
+    found = first_of(rows, filters, 1, is_ahead=is_ahead, columns=("name",))
+    return found[0][0] if found else None
 
 
 def _name(rows: QuerySet[Conversation]) -> str | None:

@@ -96,10 +96,10 @@ def _read(project_id: int, filters: ConversationFilters) -> Newest:
     rows = narrowed(indexed, project_id, filters)
     looked = reach(indexed, filters)
     rows = _until(looked.within(rows) if looked else rows, filters)
-    found = found_first(rows.order_by("-latest_at", "-id"), filters, MOST_LISTED + 1)
-    told = [
-        (at, _LEVEL_OF[severity]) for at, severity in found.values_list("latest_at", "severity")
-    ]
+    ordered = rows.order_by("-latest_at", "-id")
+    columns = ("latest_at", "severity")
+    found = found_first(ordered, filters, MOST_LISTED + 1, columns=columns)
+    told = [(at, _LEVEL_OF[severity]) for at, severity in found]
     return newest(told, read_from=looked.last[0] if looked else None)
 
 
