@@ -20,6 +20,7 @@ from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.joint_months import within_joint_months
 from helmdash.queries.reach import MOST_TRIED, Reach, reach_of
 from helmdash.queries.trial_calls import calls_of_trial
+from helmdash.records.bounds import bounded
 from helmdash.records.call_names import Place, calls_at, find_beginning
 from helmdash.records.conversation_names import named
 from helmdash.records.models import Call, Conversation
@@ -138,9 +139,9 @@ def found_by_index(project_id: int, filters: CallFilters) -> QuerySet[Call]:
     if filters.trial is not None:
         rows = rows.filter(id__in=calls_of_trial(project_id, filters.trial))
     if filters.since is not None:
-        rows = rows.filter(started_at__gte=filters.since)
+        rows = bounded(rows, "started_at", gte=filters.since)
     if filters.until is not None:
-        rows = rows.filter(started_at__lt=filters.until)
+        rows = bounded(rows, "started_at", lt=filters.until)
     served = CALL_TERMS.served(filters.terms)
     return rows.filter(CALL_TERMS.conditions(project_id, served)) if served else rows
 

@@ -12,6 +12,8 @@ from typing import Final, Generic, TypeVar
 
 from django.db.models import Model, QuerySet
 
+from helmdash.records.bounds import bounded
+
 Item = TypeVar("Item")
 _M = TypeVar("_M", bound=Model)
 
@@ -41,13 +43,13 @@ class Neighbours:
 
 def older(rows: QuerySet[_M], field: str, at: datetime, pk: int) -> QuerySet[_M]:
     """The rows that follow one in a list with the newest first, from the nearest on."""
-    behind = rows.filter(**{f"{field}__lte": at}).exclude(**{field: at}, id__gte=pk)
+    behind = bounded(rows, field, lte=at).exclude(**{field: at}, id__gte=pk)
     return behind.order_by(f"-{field}", "-id")
 
 
 def newer(rows: QuerySet[_M], field: str, at: datetime, pk: int) -> QuerySet[_M]:
     """The rows that go before one in a list with the newest first, from the nearest on."""
-    ahead = rows.filter(**{f"{field}__gte": at}).exclude(**{field: at}, id__lte=pk)
+    ahead = bounded(rows, field, gte=at).exclude(**{field: at}, id__lte=pk)
     return ahead.order_by(field, "id")
 
 
@@ -73,7 +75,7 @@ def oldest_first(rows: QuerySet[_M], field: str, *, chunk: int) -> Iterator[list
     while found:
         yield found
         at, pk = getattr(found[-1], field), found[-1].pk
-        rest = ordered.filter(**{f"{field}__gte": at}).exclude(**{field: at}, id__lte=pk)
+        rest = bounded(ordered, field, gte=at).exclude(**{field: at}, id__lte=pk)
         found = list(rest[:chunk]) if len(found) == chunk else []
 
 

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from django.db.models import Model, QuerySet
 
 from helmdash.queries.paging import newer, older
+from helmdash.records.bounds import bounded
 
 # Rows on which terms without an index are tried for one page: some tens of milliseconds.
 MOST_TRIED: Final = 20_000
@@ -29,10 +30,8 @@ class Reach:
         """The rows down (or up) to the last one."""
         at, pk = self.last
         if self.is_ahead:
-            return rows.filter(**{f"{self.field}__lte": at}).exclude(
-                **{self.field: at, "id__gt": pk}
-            )
-        return rows.filter(**{f"{self.field}__gte": at}).exclude(**{self.field: at, "id__lt": pk})
+            return bounded(rows, self.field, lte=at).exclude(**{self.field: at, "id__gt": pk})
+        return bounded(rows, self.field, gte=at).exclude(**{self.field: at, "id__lt": pk})
 
 
 def reach_of(

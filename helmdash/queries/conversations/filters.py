@@ -17,6 +17,7 @@ from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.reach import MOST_TRIED, Reach, reach_of
 from helmdash.queries.term_tables import TermTable, exact, same
 from helmdash.queries.trial_calls import conversations_of_trial
+from helmdash.records.bounds import bounded
 from helmdash.records.long_lived import LONG
 from helmdash.records.models import Conversation
 from helmdash.records.querysets import starts_with
@@ -171,7 +172,7 @@ def begun_before_end(
     rows: QuerySet[Conversation], filters: ConversationFilters
 ) -> QuerySet[Conversation]:
     """Those of the rows that began before the filters' end, which no index says."""
-    return rows if filters.until is None else rows.filter(started_at__lt=filters.until)
+    return rows if filters.until is None else bounded(rows, "started_at", lt=filters.until)
 
 
 def narrowed(

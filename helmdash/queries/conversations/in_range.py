@@ -14,6 +14,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from helmdash.queries.conversations.filters import ConversationFilters
+from helmdash.records.bounds import bounded
 from helmdash.records.long_lived import IsLongLived
 from helmdash.records.models import Conversation
 
@@ -31,8 +32,8 @@ def first_of(
     border = filters.near_until
     if border is None:
         return list(found_first(rows, filters, most, columns=columns))
-    near = rows.filter(latest_at__lt=border)
-    far = rows.filter(IsLongLived("latest_at", "started_at"), latest_at__gte=border)
+    near = bounded(rows, "latest_at", lt=border)
+    far = bounded(rows, "latest_at", gte=border).filter(IsLongLived("latest_at", "started_at"))
     found: list[Any] = []
     for part in (near, far) if is_ahead else (far, near):
         if len(found) < most:
