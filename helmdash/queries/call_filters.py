@@ -15,6 +15,7 @@ from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.rollups.facts import NO_VARIANT, OTHER, PURPOSES, ROUTE, bounds_of_band
 from helmdash.core.text.query_terms import Term
+from helmdash.queries.by_value import by_value
 from helmdash.queries.call_terms import ANY_CAUSE, CALL_TERMS
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.joint_months import within_joint_months
@@ -179,14 +180,14 @@ def _of_kind(rows: QuerySet[Call], filters: CallFilters) -> QuerySet[Call]:
 def ways_to_find(
     rows: QuerySet[Call], project_id: int, text: str | None
 ) -> tuple[QuerySet[Call], ...]:
-    """The queries that together find the rows that a text is searched in, some of them twice; the
-    rows themselves where there is none.
+    """The queries that together find the rows that a text is searched in, some of them twice; where
+    there is none the rows themselves, those of each of several values by themselves.
 
     The three ways to find a call are three queries: each has its index, while one query with
     OR reads every call.
     """
     if not text:
-        return (rows,)
+        return by_value(rows)
     by_name, by_correlation, by_conversation = searches(project_id, text)
     found = find_beginning(project_id, text, _SORTED_CALLS + 1)
     told = find_beginning(project_id, text, _SORTED_CALLS + 1, of="correlation_id")

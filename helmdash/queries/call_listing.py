@@ -11,6 +11,7 @@ from typing import Annotated, Final
 from django.db.models import QuerySet
 
 from helmdash.answers import HIDDEN, answer
+from helmdash.queries.by_value import first_rows
 from helmdash.queries.call_filters import (
     CallFilters,
     filtered,
@@ -88,9 +89,13 @@ def page(
     looked = reach(project_id, filters, after, is_ahead=is_ahead)
     if looked:
         rows = looked.within(rows)
-    ways = ways_to_find(rows.select_related("conversation"), project_id, filters.q)
-    told = {row.pk: row for way in ways for row in way[: limit + 1]}
-    found = sorted(told.values(), key=_moment, reverse=not is_ahead)[: limit + 1]
+    rows = rows.select_related("conversation")
+    if filters.q:
+        ways = ways_to_find(rows, project_id, filters.q)
+        told = {row.pk: row for way in ways for row in way[: limit + 1]}
+        found = sorted(told.values(), key=_moment, reverse=not is_ahead)[: limit + 1]
+    else:
+        found = first_rows(rows, "started_at", limit + 1)
     more = found[limit - 1] if len(found) > limit else None
     last = _moment(more) if more else looked.last if looked else None
     return CallPage(

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from django.db.models import Model, QuerySet
 
+from helmdash.queries.by_value import by_value
 from helmdash.queries.paging import newer, older
 from helmdash.records.bounds import bounded
 
@@ -44,11 +45,16 @@ def reach_of(
 ) -> Reach | None:
     """How far a list looks that begins at the newest row (is_ahead: the oldest), or beside one.
 
-    rows: what indexes leave. None: to the end, as there are no more than `most`. One query.
+    rows: what indexes leave. None: to the end, as there are no more than `most`. One query; of rows
+    of several values one for each, and of each value its share of `most` at least.
     """
     if beside is not None:
         rows = (newer if is_ahead else older)(rows, field, *beside)
     else:
         rows = rows.order_by(*((field, "id") if is_ahead else (f"-{field}", "-id")))
-    found = list(rows.values_list(field, "id")[most - 1 : most + 1])
-    return Reach(field=field, last=found[0], is_ahead=is_ahead) if len(found) > 1 else None
+    parts = by_value(rows)
+    share = max(most // len(parts), 1)
+    ends = [list(part.values_list(field, "id")[share - 1 : share + 1]) for part in parts]
+    # The nearest: beyond it a value has more rows than are looked at.
+    last = (min if is_ahead else max)((end[0] for end in ends if len(end) > 1), default=None)
+    return None if last is None else Reach(field=field, last=last, is_ahead=is_ahead)

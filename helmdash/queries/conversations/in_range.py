@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from helmdash.queries.by_value import first_rows, first_values
 from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.records.bounds import bounded
 from helmdash.records.long_lived import IsLongLived
@@ -28,10 +29,11 @@ def first_of(
     columns: Collection[str] = (),
 ) -> list[Any]:
     """The first `most` of rows in the order of their newest calls. is_ahead: the oldest first.
-    columns: the values of these; none: the rows. One query; two where the filters have an end."""
+    columns: the values of these; none: the rows. Queries as of `found_first`; twice as many where
+    the filters have an end."""
     border = filters.near_until
     if border is None:
-        return list(found_first(rows, filters, most, columns=columns))
+        return found_first(rows, filters, most, columns=columns)
     near = bounded(rows, "latest_at", lt=border)
     far = bounded(rows, "latest_at", gte=border).filter(IsLongLived("latest_at", "started_at"))
     found: list[Any] = []
@@ -47,11 +49,14 @@ def found_first(
     most: int,
     *,
     columns: Collection[str] = (),
-) -> QuerySet[Any]:
-    """The first `most` of rows; columns: as of `first_of`. With a part of an id thousands are tried
-    for them: in the index of times alone, which has the names, and only what fits is read."""
-    found: QuerySet[Any] = rows[:most]
+) -> list[Any]:
+    """The first `most` of rows; columns: as of `first_of`. One query; those of by_value where they
+    are of several values. With a part of an id thousands are tried for them: in the index of times
+    alone, which has the names, and only what fits is read."""
     if filters.q:
         fits = Conversation.objects.filter(id__in=rows.values("id")[:most])
         found = fits.order_by(*rows.query.order_by)
-    return found.values_list(*columns) if columns else found
+        return list(found.values_list(*columns) if columns else found)
+    if columns:
+        return first_values(rows, "latest_at", most, columns)
+    return first_rows(rows, "latest_at", most)

@@ -6,10 +6,21 @@ from datetime import datetime
 from typing import Any, Final
 
 from helmdash.core.rollups.facts import NO_VARIANT
+from helmdash.queries.by_value import first_values
 from helmdash.queries.facets import MOST_COUNTED, Facets, count_values
 from helmdash.queries.plans.filters import has_stalled, narrowed, reach
 from helmdash.queries.plans.items import tools_of
 
+_COLUMNS: Final = (
+    "id",
+    "started_at",
+    "outcome",
+    "cause",
+    "model",
+    "prompt_variant",
+    "kind",
+    "caller",
+)
 _FIELDS: Final = ("outcome", "cause", "model", "variant", "kind", "tool", "caller")
 
 
@@ -20,10 +31,7 @@ def facets(*, project_id: int, now: datetime, **filters: Any) -> Facets:
     looked = reach(project_id=project_id, now=now, **filters)
     if looked:
         rows = looked.within(rows)
-    told = rows.values_list(
-        "id", "started_at", "outcome", "cause", "model", "prompt_variant", "kind", "caller"
-    )
-    found = list(told[: MOST_COUNTED + 1])
+    found = first_values(rows, "started_at", MOST_COUNTED + 1, _COLUMNS)
     shown = found[:MOST_COUNTED]
     tools = tools_of(pk for pk, *_ in shown)
     counted = [

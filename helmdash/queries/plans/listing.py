@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 from django.db.models import Min
 
 from helmdash.answers import HIDDEN
+from helmdash.queries.by_value import first_rows, first_values
 from helmdash.queries.paging import (
     Neighbours,
     Page,
@@ -85,7 +86,8 @@ def page(
     rows = onward(narrow, "started_at", after, is_ahead=is_ahead)
     looked = reach(beside=after, is_ahead=is_ahead, project_id=project_id, now=now, **filters)
     rows = looked.within(rows) if looked else rows
-    found = list(rows_of_items(rows).defer("result", "sketch")[: limit + 1])
+    items = rows_of_items(rows).defer("result", "sketch")
+    found = first_rows(items, "started_at", limit + 1)
     more = found[limit - 1] if len(found) > limit else None
     last = (more.started_at, more.pk) if more else looked.last if looked else None
     return PlanList(
@@ -114,7 +116,7 @@ def neighbours(
         looked = reach(beside=at, is_ahead=is_ahead, project_id=project_id, now=now, **filters)
         side = (newer if is_ahead else older)(rows, "started_at", *at)
         near = looked.within(side) if looked else side
-        return near.values_list("name", flat=True).first()
+        return next((name for (name,) in first_values(near, "started_at", 1, ["name"])), None)
 
     is_turned = sort == OLDEST
     return Neighbours(before=nearest(not is_turned), after=nearest(is_turned))

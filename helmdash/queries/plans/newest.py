@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from helmdash.queries.by_value import first_values
 from helmdash.queries.list_series import Newest
 from helmdash.queries.plans.filters import has_stalled, narrowed, reach
 
@@ -55,7 +56,8 @@ def newest_plans(*, project_id: int, now: datetime, **filters: Any) -> NewestPla
     rows = narrowed(project_id=project_id, now=now, **filters).order_by("-started_at", "-id")
     looked = reach(project_id=project_id, now=now, **filters)
     rows = looked.within(rows) if looked else rows
-    found = [PlanFacts(*row) for row in rows.values_list(*_COLUMNS)[: MOST_READ + 1]]
+    told = first_values(rows, "started_at", MOST_READ + 1, _COLUMNS)
+    found = [PlanFacts(*row) for row in told]
     if len(found) > MOST_READ:
         read_from: datetime | None = found[MOST_READ].at
     else:

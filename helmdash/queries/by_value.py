@@ -1,0 +1,111 @@
+"""The first rows, in the order of time, of those that have one of several values.
+
+A database that is asked for them at once walks along the rows by their time and tries each, until
+it has a page full: where the values are rare, or of long ago (a model that nobody asks any more),
+through millions. So each value is asked for by itself, which its index finds in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final, TypeVar
+
+from django.db.models import Model, QuerySet
+from django.db.models.expressions import Col
+from django.db.models.lookups import In
+
+from helmdash.records.bounds import bounded
+from helmdash.records.models import Call, Conversation, PlanRecord
+
+# Each is a query of its own, of half a millisecond. Of more values, hardly all are rare.
+_MOST_VALUES: Final = 8
+# Columns by which an index has rows in the order of their time.
+_INDEXED: Final[Mapping[type[Model], frozenset[str]]] = {
+    Call: frozenset(
+        {"model_key", "client_name", "level", "purpose", "pack", "finish_reason", "cause"}
+    ),
+    Conversation: frozenset({"model_key", "client_name", "severity"}),
+    PlanRecord: frozenset({"model", "caller"}),
+}
+# What the index of a column leaves out: SQLite uses it only where this is said, whatever else is.
+_LEFT_OUT: Final = {"finish_reason": "stop", "cause": ""}
+
+_M = TypeVar("_M", bound=Model)
+
+
+def by_value(rows: QuerySet[_M]) -> tuple[QuerySet[_M], ...]:
+    """The rows of each value by themselves, where they are narrowed to some values of a column;
+    else the rows as they are. Of several such columns the one with the fewest values."""
+    conditions: Sequence[Any] = rows.query.where.children
+    asked = [each for each in conditions if _has_index(each, rows.model)]
+    if not asked:
+        return (rows,)
+    split = min(asked, key=_number_of_values)
+    return tuple(_of_value(rows, split, value) for value in _values(split))
+
+
+def first_rows(rows: QuerySet[_M], field: str, most: int) -> list[_M]:
+    """The first `most` rows, which are in the order of `field` and id. One query; where they are of
+    several values one for each, and one for the rows."""
+    parts = by_value(rows)
+    if len(parts) == 1:
+        return list(rows[:most])
+    keys = _first(parts, field, most, ())
+    if not keys:
+        return []
+    times = [at for at, _ in keys]
+    near = bounded(rows, field, gte=min(times), lte=max(times))
+    # In no order, so that they are found by their ids.
+    told = near.filter(id__in=[pk for _, pk in keys]).order_by()
+    found = {row.pk: row for row in told}
+    return [found[pk] for _, pk in keys if pk in found]
+
+
+def first_values(
+    rows: QuerySet[Any], field: str, most: int, columns: Collection[str]
+) -> list[tuple[Any, ...]]:
+    """As `first_rows`, of some columns alone: a query for each value."""
+    parts = by_value(rows)
+    if len(parts) == 1:
+        return list(rows.values_list(*columns)[:most])
+    return [row[2:] for row in _first(parts, field, most, columns)]
+
+
+def _first(
+    parts: Sequence[QuerySet[Any]], field: str, most: int, columns: Collection[str]
+) -> list[tuple[Any, ...]]:
+    """Time, id and columns of the first rows of all parts, which have the same order."""
+    found = [row for part in parts for row in part.values_list(field, "id", *columns)[:most]]
+    is_down = str(parts[0].query.order_by[0]).startswith("-")
+    return sorted(found, key=itemgetter(0, 1), reverse=is_down)[:most]
+
+
+def _has_index(condition: object, model: type[Model]) -> bool:
+    """Whether it asks for a few values of a column of which each is found in the order of time."""
+    return (
+        isinstance(condition, In)
+        and isinstance(condition.lhs, Col)
+        and condition.lhs.target.column in _INDEXED.get(model, ())
+        and 1 < _number_of_values(condition) <= _MOST_VALUES
+    )
+
+
+def _number_of_values(condition: In[Any]) -> int:
+    return len(_values(condition))
+
+
+def _values(condition: In[Any]) -> Sequence[Any]:
+    """Each value once; none where another statement has them."""
+    told = condition.rhs
+    return [*dict.fromkeys(told)] if isinstance(told, list | tuple | set | frozenset) else []
+
+
+def _of_value(rows: QuerySet[_M], split: In[Any], value: object) -> QuerySet[_M]:
+    name = split.lhs.target.name
+    part = rows.filter(**{name: value})
+    if value != _LEFT_OUT.get(name, value):
+        part = part.exclude(**{name: _LEFT_OUT[name]})
+    conditions: Sequence[Any] = part.query.where.children
+    part.query.where.children = [each for each in conditions if each is not split]
+    return part
