@@ -20,6 +20,8 @@ from helmdash.records.models import Call, Conversation, PlanRecord
 
 # Each is a query of its own, of half a millisecond. Of more values, hardly all are rare.
 _MOST_VALUES: Final = 8
+# Where a row is deleted or changed between the two statements: a page that is short ends a list.
+_TRIES: Final = 3
 # Columns by which an index has rows in the order of their time.
 _INDEXED: Final[Mapping[type[Model], frozenset[str]]] = {
     Call: frozenset(
@@ -51,15 +53,19 @@ def first_rows(rows: QuerySet[_M], field: str, most: int) -> list[_M]:
     parts = by_value(rows)
     if len(parts) == 1:
         return list(rows[:most])
-    keys = _first(parts, field, most, ())
-    if not keys:
-        return []
-    times = [at for at, _ in keys]
-    near = bounded(rows, field, gte=min(times), lte=max(times))
-    # In no order, so that they are found by their ids.
-    told = near.filter(id__in=[pk for _, pk in keys]).order_by()
-    found = {row.pk: row for row in told}
-    return [found[pk] for _, pk in keys if pk in found]
+    found: list[_M] = []
+    for _ in range(_TRIES):
+        keys = _first(parts, field, most, ())
+        if not keys:
+            return []
+        times = [at for at, _ in keys]
+        near = bounded(rows, field, gte=min(times), lte=max(times))
+        # In no order, so that they are found by their ids.
+        told = {row.pk: row for row in near.filter(id__in=[pk for _, pk in keys]).order_by()}
+        found = [told[pk] for _, pk in keys if pk in told]
+        if len(found) == len(keys):
+            break
+    return found
 
 
 def first_values(

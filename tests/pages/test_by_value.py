@@ -197,6 +197,24 @@ def test_pages_of_values_are_those_of_one_statement(grown: ProjectInfo) -> None:
         assert names == [(row.name, row.level) for row in expected]
 
 
+def test_a_row_that_goes_between_the_statements_leaves_a_full_page(grown: ProjectInfo) -> None:
+    rows = Call.objects.filter(project_id=grown.id, model_key__in=["old/one", "old/two"])
+    ordered = rows.order_by("-started_at", "-id")
+    went: list[str] = []
+
+    def delete(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if not went and "records_call" in sql and '"id" IN (' in sql:
+            went.append(NEWEST[1])
+            rows.filter(name=NEWEST[1]).update(model_key="other/model")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(delete):
+        found = first_rows(ordered, "started_at", 5)
+
+    assert went
+    assert [row.name for row in found] == [NEWEST[0], *NEWEST[2:6]]
+
+
 @pytest.mark.parametrize("most", [2, 99, 500])
 def test_pages_go_on_where_each_value_is_looked_at_for_a_share(
     grown: ProjectInfo, monkeypatch: pytest.MonkeyPatch, most: int
