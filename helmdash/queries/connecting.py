@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from helmdash.queries.by_value import first_values
 from helmdash.queries.calls import CallView, view
 from helmdash.queries.wrong_addresses import KnockInfo, turned_away
 from helmdash.records.models import Call
@@ -56,7 +57,8 @@ def connection(
     sees_refusals: bool,
     exporters: Sequence[str] = (),
 ) -> Connection:
-    """What came of the programs of these names since a moment. At most four queries.
+    """What came of the programs of these names since a moment. At most four queries, and one more
+    for each name but the first.
 
     exporters: what else a request may be called that was turned away. sees_refusals: whoever looks
     may see those, of whatever project.
@@ -79,8 +81,8 @@ def connection(
     if other is not None:
         return Connection(state=ConnectState.WAITING, missing=Missing.OTHER_CLIENT, call=other)
     before = Call.objects.filter(project_id=project_id, client_name__in=clients)
-    newest_at = before.order_by("-started_at", "-id").values_list("started_at", flat=True).first()
-    return Connection(state=ConnectState.WAITING, seen_before=newest_at)
+    told = first_values(before.order_by("-started_at", "-id"), "started_at", 1, ["started_at"])
+    return Connection(state=ConnectState.WAITING, seen_before=told[0][0] if told else None)
 
 
 def _newest(

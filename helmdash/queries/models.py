@@ -39,6 +39,7 @@ from helmdash.core.rollups.figures import (
 from helmdash.core.text.wilson import wilson
 from helmdash.queries import rollups
 from helmdash.queries.budgets import budgets
+from helmdash.queries.by_value import first_rows
 from helmdash.queries.distinct_values import model_keys
 from helmdash.records.call_facts import facts_of
 from helmdash.records.call_names import calls_at, find_correlated
@@ -196,14 +197,14 @@ def recent_calls(
 
     The calls of a group (one correlation id: a filter pass and its plan) stand next to each other;
     with purpose None also those that another model answered, of the newest hundreds of these
-    groups. At most five queries.
+    groups. At most five queries, one more for each key of the model where it has several.
     """
     rows = Call.objects.filter(project_id=project_id)
     keys = model_keys(project_id=project_id, model=model)
     mine = rows.filter(model_key__in=keys)
     if purpose is not None:
         mine = mine.filter(purpose=purpose)
-    found = list(mine.order_by("-started_at", "-id").only(*_SHOWN)[:limit])
+    found = first_rows(mine.order_by("-started_at", "-id").only(*_SHOWN), "started_at", limit)
     groups = {call.correlation_id for call in found if call.correlation_id}
     others: list[Call] = []
     if groups and purpose is None:
