@@ -39,6 +39,8 @@ class Known:
     trim: str
     deep: str
     """A cursor of calls, ten days back."""
+    stem: str
+    """What the ids of its calls and conversations begin with, of those that were made first."""
 
 
 def known(project: ProjectInfo) -> Known:
@@ -48,8 +50,10 @@ def known(project: ProjectInfo) -> Known:
     found = [each.id for each in plans.page(project_id=project.id, now=now, limit=2).items]
     fits = trims.page(project_id=project.id, filters=TrimFilters(), limit=1).items
     deep = CallFilters(until=now - timedelta(days=10))
+    longest = _longest_conversation(project)
     return Known(
-        conversation=_longest_conversation(project),
+        conversation=longest,
+        stem=longest.rpartition("agent-")[0],
         call=call.id,
         plan=next(iter(found), ""),
         other_plan=next(iter(found[1:]), ""),
@@ -67,7 +71,7 @@ def pages(of: Known) -> Named:
     yield "one conversation, the longest", f"/conversations/{of.conversation}/"
     yield "calls", "/calls/"
     yield "calls, one model and cause", "/calls/?model=openai%2Fgpt-4o&cause=refused"
-    yield "calls, search", "/calls/?q=call-0001"
+    yield "calls, search", f"/calls/?q={of.stem}call-0001"
     yield "one call", f"/calls/{of.call}/"
 
 
@@ -215,10 +219,10 @@ def lists(of: Known) -> Named:
         ("GET /calls by a pack nobody has", {"pack": "nobody"}),
         ("GET /calls by tokens", {"tokens_over": 300_000}),
         ("GET /calls in a time range", range_),
-        ("GET /calls search, one id", {"q": "call-00001234"}),
-        ("GET /calls search, many ids", {"q": "call-0"}),
-        ("GET /calls search, the oldest ids", {"q": "call-0001"}),
-        ("GET /calls search, conversations", {"q": "agent-00"}),
+        ("GET /calls search, one id", {"q": f"{of.stem}call-00001234"}),
+        ("GET /calls search, many ids", {"q": f"{of.stem}call-0"}),
+        ("GET /calls search, the oldest ids", {"q": f"{of.stem}call-0001"}),
+        ("GET /calls search, conversations", {"q": f"{of.stem}agent-00"}),
         ("GET /calls search, nothing", {"q": "nothing"}),
         (
             "GET /calls, filters that exclude each other",

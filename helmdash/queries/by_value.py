@@ -47,15 +47,17 @@ def by_value(rows: QuerySet[_M]) -> tuple[QuerySet[_M], ...]:
     return tuple(_of_value(rows, split, value) for value in _values(split))
 
 
-def first_rows(rows: QuerySet[_M], field: str, most: int) -> list[_M]:
+def first_rows(
+    rows: QuerySet[_M], field: str, most: int, *, ways: Sequence[QuerySet[_M]] | None = None
+) -> list[_M]:
     """The first `most` rows, which are in the order of `field` and id. One query; where they are of
-    several values one for each, and one for the rows."""
-    parts = by_value(rows)
+    several values one for each, and one for the rows. ways: what finds them instead, together."""
+    parts = by_value(rows) if ways is None else ways
     if len(parts) == 1:
-        return list(rows[:most])
+        return list(parts[0][:most])
     found: list[_M] = []
     for _ in range(_TRIES):
-        keys = _first(parts, field, most, ())
+        keys = _first(rows, parts, field, most, ())
         if not keys:
             return []
         times = [at for at, _ in keys]
@@ -75,16 +77,22 @@ def first_values(
     parts = by_value(rows)
     if len(parts) == 1:
         return list(rows.values_list(*columns)[:most])
-    return [row[2:] for row in _first(parts, field, most, columns)]
+    return [row[2:] for row in _first(rows, parts, field, most, columns)]
 
 
 def _first(
-    parts: Sequence[QuerySet[Any]], field: str, most: int, columns: Collection[str]
+    rows: QuerySet[Any],
+    parts: Sequence[QuerySet[Any]],
+    field: str,
+    most: int,
+    columns: Collection[str],
 ) -> list[tuple[Any, ...]]:
-    """Time, id and columns of the first rows of all parts, which have the same order."""
-    found = [row for part in parts for row in part.values_list(field, "id", *columns)[:most]]
-    is_down = str(parts[0].query.order_by[0]).startswith("-")
-    return sorted(found, key=itemgetter(0, 1), reverse=is_down)[:most]
+    """Time, id and columns of the first of rows, out of their parts."""
+    told = (row for part in parts for row in part.values_list(field, "id", *columns)[:most])
+    # More than one may find a row.
+    found = {row[:2]: row for row in told}
+    is_down = str(rows.query.order_by[0]).startswith("-")
+    return sorted(found.values(), key=itemgetter(0, 1), reverse=is_down)[:most]
 
 
 def _has_index(condition: object, model: type[Model]) -> bool:

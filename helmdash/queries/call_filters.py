@@ -191,10 +191,12 @@ def ways_to_find(
     by_name, by_correlation, by_conversation = searches(project_id, text)
     found = find_beginning(project_id, text, _SORTED_CALLS + 1)
     told = find_beginning(project_id, text, _SORTED_CALLS + 1, of="correlation_id")
+    talks = Call.objects.filter(by_conversation, project_id=project_id).order_by()
+    places = talks.values_list("id", "started_at")[: _SORTED_CALLS + 1]
     return (
         _few_or_walked(rows, project_id, found, by_name),
         _few_or_walked(rows, project_id, told, by_correlation),
-        rows.filter(by_conversation),
+        _few_or_walked(rows, project_id, [Place(*each) for each in places], by_conversation),
     )
 
 
@@ -203,8 +205,8 @@ def _few_or_walked(
 ) -> QuerySet[Call]:
     """Calls by the beginning of an id, whether one begins so or nearly all.
 
-    Few enough are found by their names and sorted; where there are more, a walk from the newest on
-    soon has its page full.
+    Few enough are found by their numbers and sorted; where there are more, a walk from the newest
+    on soon has its page full.
     """
     if len(found) > _SORTED_CALLS:
         return rows.filter(way)

@@ -75,7 +75,7 @@ def page(
 ) -> CallPage:
     """Calls, in the order of `sort`: NEWEST, OLDEST, or a name of SORTED with a minus for the
     largest first. One query (two more in an order of SORTED), one more with a conversation, two
-    more with a model, two with filters that joint_months knows, at most five more with `q`, and
+    more with a model, two with filters that joint_months knows, at most seven more with `q`, and
     with terms those of TermTable.conditions and one for how far it looks.
 
     cursor None: from the first. Raises BadCursor for one that no page of this list gave.
@@ -90,12 +90,8 @@ def page(
     if looked:
         rows = looked.within(rows)
     rows = rows.select_related("conversation")
-    if filters.q:
-        ways = ways_to_find(rows, project_id, filters.q)
-        told = {row.pk: row for way in ways for row in way[: limit + 1]}
-        found = sorted(told.values(), key=_moment, reverse=not is_ahead)[: limit + 1]
-    else:
-        found = first_rows(rows, "started_at", limit + 1)
+    ways = ways_to_find(rows, project_id, filters.q)
+    found = first_rows(rows, "started_at", limit + 1, ways=ways)
     more = found[limit - 1] if len(found) > limit else None
     last = _moment(more) if more else looked.last if looked else None
     return CallPage(

@@ -7,14 +7,16 @@ names gives number and time, which lead to one.
 from __future__ import annotations
 
 import json
+import operator
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
 from django.db import connection
-from django.db.models import F, Q, QuerySet
-from django.db.models.lookups import Exact
+from django.db.models import DurationField, F, Q, QuerySet, Value
+from django.db.models.expressions import Col
+from django.db.models.lookups import Exact, Lookup
 
 from helmdash.records.bulk import insert_rows, upsert_rows
 from helmdash.records.direct import Question, ask_prepared, each_of, is_postgres
@@ -175,13 +177,67 @@ def calls_at(
     project_id: int, places: Iterable[Place], *, among: QuerySet[Call] | None = None
 ) -> QuerySet[Call]:
     """The calls that lie there (of `among`), as far as there still are any."""
-    found = list(places)
+    rows: QuerySet[Call] = Call.objects.all()
+    found: Sequence[Place] = list(places)
+    if among is not None:
+        rows, found = _not_walked(among, found)
     if not found:
         return Call.objects.none()
     times = [place.started_at for place in found]
-    rows = Call.objects.all() if among is None else among
     rows = rows.filter(one_of("id", [place.call_id for place in found]), _of(project_id))
     return in_partitions(rows, min(times), max(times))
+
+
+def _not_walked(
+    rows: QuerySet[Call], places: Sequence[Place]
+) -> tuple[QuerySet[Call], Sequence[Place]]:
+    """The same rows in the same order, said so that they are looked for by the numbers of places;
+    on SQLite but for their project, and their times, by which the places are narrowed instead.
+
+    A database that may walk along a project's calls by their time, and try the numbers on each,
+    does so, through all that came since.
+    """
+    if is_postgres():
+        ordered = rows.order_by(*(_SORTED_BY.get(each, each) for each in rows.query.order_by))
+        return ordered, places
+    rows = rows.all()
+    conditions: Sequence[Any] = rows.query.where.children
+    bounds = [each for each in conditions if _is_bound(each)]
+    kept = [each for each in conditions if each not in bounds and not _is_of_project(each)]
+    rows.query.where.children = kept
+    within = [place for place in places if all(_holds(each, place.started_at) for each in bounds)]
+    return rows, within
+
+
+# Times that no index has.
+_SORTED_TIME: Final = F("started_at") + Value(timedelta(0), output_field=DurationField())
+_SORTED_BY: Final[Mapping[Any, Any]] = {
+    "started_at": _SORTED_TIME.asc(),
+    "-started_at": _SORTED_TIME.desc(),
+}
+_COMPARED_BY: Final = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
+
+
+def _is_of_project(condition: object) -> bool:
+    return isinstance(condition, Exact) and _is_about(condition, "project")
+
+
+def _is_bound(condition: object) -> bool:
+    return (
+        isinstance(condition, Lookup)
+        and condition.lookup_name in _COMPARED_BY
+        and isinstance(condition.rhs, datetime)
+        and _is_about(condition, "started_at")
+    )
+
+
+def _is_about(condition: Lookup[Any], field: str) -> bool:
+    lhs = condition.lhs
+    return isinstance(lhs, Col) and lhs.target == Call._meta.get_field(field)
+
+
+def _holds(bound: Lookup[Any], at: datetime) -> bool:
+    return bool(_COMPARED_BY[str(bound.lookup_name)](at, bound.rhs))
 
 
 def payloads_at(project_id: int, places: Iterable[Place]) -> QuerySet[CallPayload]:
