@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from helmdash.core.access.permissions import SHELL
+from helmdash.core.calls.lanes import Lane
 from helmdash.core.conversations.placement import LatestClear, is_as_large, is_late
 from helmdash.operations import care
 from helmdash.operations.recording.call_batch import Recorded
@@ -103,6 +104,46 @@ def test_a_late_call_counts_among_the_failures_and_times(talk: Talk) -> None:
     assert row.failures == 1
     assert row.started_at == NOW - timedelta(days=1)
     assert Round.objects.get(number=1).peak_prompt_tokens == CRITICAL
+
+
+@pytest.mark.parametrize("sides", [0, 1])
+@pytest.mark.parametrize("together", [True, False])
+def test_a_first_round_begins_with_its_earliest_call_however_late_that_is_told(
+    project: ProjectInfo, together: bool, sides: int
+) -> None:
+    first = NOW - timedelta(hours=5)
+    calls = [
+        *(
+            prompt(HEALTHY, lane=Lane.SIDE, started_at=first - timedelta(hours=number + 1))
+            for number in range(sides)
+        ),
+        prompt(HEALTHY, started_at=NOW - timedelta(hours=1)),
+        prompt(HEALTHY, started_at=first),
+        prompt(HEALTHY, started_at=NOW - timedelta(hours=3)),
+    ]
+
+    for batch in [calls] if together else [[call] for call in calls]:
+        record(project, *batch)
+
+    assert Round.objects.get().started_at == first
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_round_that_a_client_opened_begins_with_the_call_that_did(
+    project: ProjectInfo, together: bool
+) -> None:
+    opened = NOW - timedelta(hours=1)
+    calls = [
+        prompt(HEALTHY, context="0", started_at=NOW - timedelta(hours=3)),
+        prompt(HEALTHY, context="1", started_at=opened),
+        prompt(HEALTHY, context="1", started_at=NOW - timedelta(hours=2)),
+    ]
+
+    for batch in [calls] if together else [[call] for call in calls]:
+        record(project, *batch)
+
+    before, after = Round.objects.order_by("number")
+    assert (before.ended_at, after.started_at) == (opened, opened)
 
 
 def test_a_call_that_tells_its_round_is_believed(talk: Talk) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import F
 
@@ -29,6 +30,8 @@ from helmdash.records.bulk import (
 )
 from helmdash.records.models import Conversation, HealthChange, Round
 
+FIRST_ROUND: Final = 1
+
 
 class ConversationBatch:
     """What the calls of one transaction change about their conversations."""
@@ -39,6 +42,7 @@ class ConversationBatch:
         self._rounds: dict[tuple[int, int], dict[str, object]] = {}
         self._new_rounds: set[tuple[int, int]] = set()
         self._begun: list[dict[str, object]] = []  # rounds of a clear that get their first call
+        self._earlier: dict[int, datetime] = {}  # when first rounds may have begun, told late
         self._changes: list[dict[str, object]] = []
         self._corrections: dict[tuple[int, int], dict[str, object]] = {}
         self._taken_over: set[tuple[int, int]] = set()  # generations that a later attempt has now
@@ -81,6 +85,7 @@ class ConversationBatch:
             else:
                 self._correct_change(change)
         before = row.round_number
+        self._note_beginning(row, item, step.after.round_number)
         if again is not None:
             self._taken_over.add((row.id, row.generation))
             if row.cut_generation == again.generation:
@@ -154,6 +159,7 @@ class ConversationBatch:
         number = max(row.round_number - 1, 1)
         if item.capture.round_number is not None:
             number = max(min(item.capture.round_number, number), 1)
+        self._note_beginning(row, item, number)
         _count(row, item)
         self._touched[row.id] = row
         self._extend_round(row, item, number)
@@ -194,6 +200,8 @@ class ConversationBatch:
             self._begun,
             keys=("project_id", "conversation_id", "number"),
         )
+        for conversation_id, at in self._earlier.items():
+            self._write_beginning(conversation_id, at)
         insert_rows(HealthChange, self._changes)
         if self._corrections:
             self._write_corrections()
@@ -215,6 +223,24 @@ class ConversationBatch:
             from_level=F("to_level"),
         ).delete()
 
+    def _note_beginning(self, row: ConversationRow, item: Judged, number: int) -> None:
+        """Before the call is counted: whether the first round, stored before, began with it. Others
+        begin with what opened them."""
+        if number != FIRST_ROUND or row.is_new or item.started_at >= row.latest_at:
+            return
+        # Calls beside the conversation are of no round: without them it began with its first round.
+        if item.started_at < row.started_at or row.side_calls or row.earlier_attempts:
+            known = self._earlier.get(row.id, item.started_at)
+            self._earlier[row.id] = min(known, item.started_at)
+
+    def _write_beginning(self, conversation_id: int, at: datetime) -> None:
+        Round.objects.filter(
+            project_id=self._project_id,
+            conversation_id=conversation_id,
+            number=FIRST_ROUND,
+            started_at__gt=at,
+        ).update(started_at=at)
+
     def _open_round(self, row: ConversationRow, item: Judged, opened_by: str) -> None:
         values = self._round(row, row.round_number)
         values["first_generation"] = row.generation
@@ -225,7 +251,7 @@ class ConversationBatch:
     def _extend_round(self, row: ConversationRow, item: Judged, number: int) -> None:
         values = self._round(row, number)
         values["latest_generation"] = row.generation
-        if (row.id, number) in self._new_rounds:
+        if (row.id, number) in self._new_rounds and number == FIRST_ROUND:
             # Reports may come late and out of order.
             started: Any = values["started_at"]
             values["started_at"] = min(started, item.started_at)
