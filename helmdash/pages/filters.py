@@ -106,7 +106,9 @@ class TimeForm(forms.Form):
 
     def values(self) -> dict[str, Any]:
         """Cleaned values; a field that was left blank is None."""
-        return {name: value or None for name, value in self.cleaned_data.items()}
+        return {
+            name: None if value in ("", []) else value for name, value in self.cleaned_data.items()
+        }
 
     def _moment(self, name: str) -> datetime | None:
         text = self.cleaned_data[name]

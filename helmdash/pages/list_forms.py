@@ -145,6 +145,13 @@ class ListForm(FilterForm):
         return str(self.data.get("sort", "")) or self.first_order
 
     @property
+    def order_words(self) -> str:
+        """The order in force, in words."""
+        name = self.sorting.removeprefix("-")
+        down, up = self.orders[name if name in self.orders else self.first_order.removeprefix("-")]
+        return down if self.sorting.startswith("-") else up
+
+    @property
     def chosen(self) -> list[str]:
         """The names of the columns that somebody chose; none: those that the list has at first."""
         return list(self.cleaned_data.get("columns", ())) if self.is_valid() else []

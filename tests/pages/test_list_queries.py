@@ -20,7 +20,7 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.text.query_terms import parse_query
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.pages.lists import LISTS
-from helmdash.queries import call_listing, plans, trims
+from helmdash.queries import call_facets, call_listing, plans, trims
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.conversations import filters as conversation_filters
@@ -172,6 +172,48 @@ def test_every_list_names_what_it_cannot_read_and_counts_its_values(
     assert fields.count("<option") == len(LISTS[noun].fields)
     models = owner.get(f"/query/{noun}/", {"query": "model:4O"}, headers=asked)
     assert 'value="model:openai/gpt-4o"' in models.content.decode()
+
+
+def test_values_are_of_the_newest_calls_by_whatever_id_they_are_found(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_facets, "MOST_COUNTED", 2)
+    names = ({"id": "web-1"}, {"correlation_id": "web-2"}, {"conversation": "web-3"})
+    for n, name in enumerate(names):
+        call = {"id": f"c{n}", **name, "pack": f"p{n}", "started_at": NOW - timedelta(hours=9 - n)}
+        record(make_capture(**call), project=project)
+
+    found = call_facets.facets(project_id=project.id, filters=CallFilters(q="web"))
+
+    assert (found.rows, found.is_all) == (2, False)
+    assert [found.count("pack", f"p{n}") for n in range(3)] == [0, 1, 1]
+
+
+def test_prompts_over_nothing_are_those_that_are_known(owner: Client, project: ProjectInfo) -> None:
+    record(make_capture(id="told", usage={"prompt_tokens": 1}), project=project)
+    record(make_capture(id="untold", usage=None), project=project)
+
+    html = owner.get("/calls/", {"tokens_over": "0"}).content.decode()
+
+    assert rows_of(html) == ["told"]
+
+
+@pytest.mark.parametrize(
+    ("path", "caption"),
+    [
+        ("/calls/", "Calls, newest first"),
+        ("/calls/?sort=-started", "Calls, newest first"),
+        ("/calls/?sort=started", "Calls, oldest first"),
+        ("/calls/?sort=-prompt", "Calls, largest prompt first"),
+        ("/plans/?sort=steps", "Plans and routes, fewest steps first"),
+    ],
+)
+def test_a_table_is_named_by_its_order(
+    owner: Client, lists: ProjectInfo, path: str, caption: str
+) -> None:
+    html = owner.get(path).content.decode()
+
+    assert f"{caption}</caption>" in html
 
 
 # --- orders
