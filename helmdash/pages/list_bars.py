@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from functools import partial
 from typing import Any, Final
@@ -41,18 +41,28 @@ _PLANS: Final[Words] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListBars:
     """A histogram; None where there is nothing to draw. noun: what it counts. is_behind: the newest
-    calls are not in it. most: so many of the newest are counted, what is before is estimated."""
+    calls are not in it. most: so many of the newest are counted, what is before is estimated.
+    is_wider: the first or the last bar also counts what lies outside the range.
+    """
 
     drawing: Histogram | None
     noun: str
     is_behind: bool
     most: int
+    is_wider: bool = False
+
+    @property
+    def counted(self) -> str:
+        """What it counts, as the sum of all bars has it."""
+        is_one = self.drawing is not None and self.drawing.total == 1
+        return self.noun.removesuffix("s") if is_one else self.noun
 
 
 def call_bars(*, project_id: int, filters: CallFilters, now: datetime, zone: tzinfo) -> ListBars:
     """The calls that fit the filters of their list, by level."""
     found = call_series(project_id=project_id, filters=filters, now=now, split=Split.LEVEL)
-    return _drawn(found, project_id, zone, words=_LEVELS, noun="calls", most=series.MOST_READ)
+    drawn = _drawn(found, project_id, zone, words=_LEVELS, noun="calls", most=series.MOST_READ)
+    return replace(drawn, is_wider=_is_wider(found, filters.since, filters.until))
 
 
 def conversation_bars(
@@ -92,7 +102,9 @@ def plan_bars(
         now=now,
         first_at=partial(plans.first_moment, project_id=project_id),
     )
-    return _drawn(found, project_id, zone, words=_PLANS, noun="plans", most=plans.MOST_READ)
+    drawn = _drawn(found, project_id, zone, words=_PLANS, noun="plans", most=plans.MOST_READ)
+    is_wider = counted is not None and _is_wider(counted, filters["since"], filters["until"])
+    return replace(drawn, is_wider=is_wider)
 
 
 def trim_bars(
@@ -108,6 +120,14 @@ def trim_bars(
         first_at=partial(trims.first_moment, project_id=project_id),
     )
     return _drawn(found, project_id, zone, words=_TRIMS, noun="fits", most=trims.MOST_READ)
+
+
+def _is_wider(found: Series, since: datetime | None, until: datetime | None) -> bool:
+    """Whether bars, which rollups fill as a whole, begin before a range or end after it."""
+    if not found.bars:
+        return False
+    begins_before = since is not None and found.bars[0].since < since
+    return begins_before or (until is not None and found.bars[-1].until > until)
 
 
 def _drawn(

@@ -104,7 +104,7 @@ def test_each_cell_leads_to_its_calls(owner: Client, breaking: ProjectInfo, by: 
         (n,) = re.findall(r"n (\d+) ·", text)
         # The table, and the bars above it.
         assert listed.count("data-row") == int(n), address
-        assert f"<strong>{n}</strong> calls" in listed, address
+        assert f"<strong>{n}</strong> call{'' if n == '1' else 's'}" in listed, address
 
 
 def test_the_map_may_tell_purposes_or_variants_apart(owner: Client, breaking: ProjectInfo) -> None:

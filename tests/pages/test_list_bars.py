@@ -42,7 +42,7 @@ def test_bars_above_a_list_hold_what_it_lists_and_lead_to_their_stretch(
 
         assert faults(html) == []
         rows = html.count(" data-row")
-        told = re.findall(r"<strong>([\d,]+)</strong> (?:conversations|plans|fits)", html)
+        told = re.findall(r"<strong>([\d,]+)</strong> (?:conversation|plan|fit)s?", html)
         assert told == ([str(rows)] if rows else []), (path, query)
         bars = re.findall(r'href="[^"]*range=([^"&]*)[^"]*" data-range="([^"]*)" tabindex', html)
         assert bars or not rows
@@ -61,7 +61,26 @@ def test_bars_of_failed_calls_say_that_their_colors_are_levels(
 
     html = owner.get("/calls/", {"cause": "any"}).content.decode()
 
-    assert "<strong>1</strong> calls by the level of their prompts" in html
+    assert "<strong>1</strong> call by the level of their prompts" in html
+
+
+def test_bars_that_reach_over_the_range_of_calls_say_so(
+    owner: Client, project: ProjectInfo
+) -> None:
+    """Rollups fill whole bars; a sum above the list that it does not have looked like a mistake."""
+    for name, at in (("long", NOW - timedelta(days=30)), ("near", NOW - timedelta(hours=1))):
+        record(make_capture(id=name, started_at=at), project=project)
+
+    def above(**asked: datetime) -> str:
+        html = owner.get("/calls/", {name: at.isoformat() for name, at in asked.items()})
+        return html.content.decode().partition("<figcaption>")[2].partition("</figcaption>")[0]
+
+    cut = above(since=NOW - timedelta(days=31), until=NOW - timedelta(minutes=67))
+    hour = NOW.replace(minute=0, second=0)
+    whole = above(since=hour - timedelta(hours=2), until=hour)
+
+    assert "<strong>1</strong> call " in whole
+    assert ("whole bars" in cut, "whole bars" in whole) == (True, False)
 
 
 def test_a_list_without_anything_has_no_bars(owner: Client, project: ProjectInfo) -> None:

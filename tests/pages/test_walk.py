@@ -593,7 +593,7 @@ def test_the_bars_above_calls_are_their_number_and_lead_to_their_time(
     assert sum(int(count) for _, count in bars) == 8
     inside = [rows_of(owner.get("/calls/", {"range": bar}).content.decode()) for bar, _ in bars]
     assert [len(rows) for rows in inside] == [int(count) for _, count in bars]
-    assert "<strong>1</strong> calls" in narrowed
+    assert "<strong>1</strong> call" in narrowed
 
 
 def rows_of(html: str) -> list[str]:
