@@ -745,6 +745,23 @@ def test_errors_are_worded_by_status(status: int, kind: str, raised: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (400, "context_length_exceeded", "invalid_request_error"),
+        (401, "invalid_api_key", "authentication_error"),
+        (404, "model_not_found", "not_found_error"),
+        (422, None, "invalid_request_error"),
+    ],
+)
+def test_openais_word_for_any_refusal_is_told_apart_by_status(
+    status: int, code: str | None, kind: str
+) -> None:
+    error = WireError(message="No.", code=code, type="invalid_request_error", status=status)
+
+    assert orjson.loads(CLIENT.write_error(error))["error"]["type"] == kind
+
+
+@pytest.mark.parametrize(
     ("error", "kind"),
     [
         (WireError(message="x", type="overloaded_error", status=503), "overloaded_error"),

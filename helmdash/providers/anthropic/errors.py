@@ -100,7 +100,9 @@ def _from_object(inner: dict[str, Json], *, status: int | None) -> WireError:
 
 def _type_of(error: WireError) -> str:
     """Anthropic's own word if the error has one, else by status, else by its words."""
-    if error.type in _STATUS_OF_TYPE:
+    # OpenAI has this one of Anthropic's for any 4xx, a wrong key and an unknown model too.
+    is_of_both = error.type == "invalid_request_error" and error.status in _TYPE_OF_STATUS
+    if error.type in _STATUS_OF_TYPE and not is_of_both:
         return error.type
     if error.status is not None and error.status >= 400:
         return _type_of_status(error.status)
