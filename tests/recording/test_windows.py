@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import Level
+from helmdash.core.calls.capture import Capture
 from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.calls import record_calls
@@ -264,6 +266,49 @@ def _row(**over: Any) -> dict[str, Any]:
         "max_catalog_bytes": 0,
         **over,
     }
+
+
+def test_calls_of_a_batch_are_judged_as_they_are_one_by_one(shipped: ProjectInfo) -> None:
+    told: list[dict[str, Any]] = [
+        {"prompt": 3000},  # red, by 3,072
+        {"prompt": 9000},  # which this disproves
+        {"prompt": 3000},
+        {"prompt": None, **REFUSED},
+        {"prompt": 5000},
+        {"prompt": 5000, "model": "ollama/other"},
+        {"prompt": 100, "server_window": 8192},
+        {"prompt": 100, "server_window": 4096},  # set up anew
+        {"prompt": 4000},
+        {"prompt": None},
+    ]
+
+    def captures(names: str) -> list[Capture]:
+        return [
+            make_capture(
+                id=f"{names}{n}",
+                **{
+                    "model": MODEL,
+                    "usage": None if each["prompt"] is None else {"prompt_tokens": each["prompt"]},
+                    **{name: value for name, value in each.items() if name != "prompt"},
+                },
+            )
+            for n, each in enumerate(told)
+        ]
+
+    other = project_info(Project.objects.create(slug="other", name="Other"))
+    alone = [
+        *chain.from_iterable(
+            record_calls(
+                project=other, captures=[each], caller="key", now=NOW + timedelta(seconds=n)
+            )
+            for n, each in enumerate(captures("a"))
+        )
+    ]
+
+    together = record_calls(project=shipped, captures=captures("b"), caller="key", now=NOW)
+
+    assert [each.health for each in together] == [each.health for each in alone]
+    assert limit(shipped) == limit(other) == (4096, "server")
 
 
 def test_nothing_here_depends_on_the_order_of_a_batch(shipped: ProjectInfo) -> None:

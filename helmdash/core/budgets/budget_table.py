@@ -217,6 +217,19 @@ class BudgetTable:
             shipped=parts.shipped - edited,
         ).table()
 
+    def with_windows(self, windows: Iterable[WindowReport]) -> BudgetTable:
+        """The same table once this is learned, as the newest word of each source: a server that
+        tells another window than before was set up anew, so an older refusal is history."""
+        found = self._copy()
+        found._windows = dict(self._windows)
+        for window in windows:
+            known = dict(found._windows.get(window.key, {}))
+            if window.source is WindowSource.SERVER and WindowSource.SERVER in known:
+                known.pop(WindowSource.REFUSAL, None)
+            known[window.source] = window
+            found._windows[window.key] = known
+        return found
+
     def row_to_edit(self, key: str, *, project: str) -> BudgetSpec:
         """The row with this key as an edit in one project alone has it: the project's own, or a new
         one (budget_id None) with the figures of every project's row of that key, or else of the

@@ -40,7 +40,7 @@ from helmdash.operations.recording.histories import Histories
 from helmdash.operations.recording.inference import Inference
 from helmdash.operations.recording.joining import KnownCall, KnownCalls, names_of
 from helmdash.operations.recording.judging import Judged, judge
-from helmdash.operations.recording.learned_windows import keep_windows
+from helmdash.operations.recording.learned_windows import keep_windows, learned_from
 from helmdash.operations.recording.message_keys import MessageKeys
 from helmdash.operations.recording.named_conversations import (
     follow_sessions,
@@ -137,9 +137,11 @@ def _judged_by(
     caller: str,
     now: datetime,
 ) -> list[Judged]:
+    """In order, each by what those before it have taught (operations.recording.learned_windows)."""
     keeps_texts, histories = project.payload != Payload.OFF.value, Histories()
-    return [
-        judge(
+    judged: list[Judged] = []
+    for turn, capture in enumerate(captures):
+        item = judge(
             capture,
             rules,
             caller=caller,
@@ -147,8 +149,10 @@ def _judged_by(
             keeps_texts=keeps_texts,
             histories=histories,
         )
-        for capture in captures
-    ]
+        judged.append(item)
+        if taught := tuple(learned_from(item, rules, now, turn=turn)):
+            rules = rules.with_windows(taught)
+    return judged
 
 
 def _record(

@@ -8,7 +8,7 @@ comparisons.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.health import HealthReason
@@ -21,26 +21,31 @@ def keep_windows(
     *, project_id: int, items: Iterable[Judged], rules: BudgetTable, now: datetime
 ) -> None:
     """Store what these calls teach. Inside the transaction that stores them."""
-    found: dict[tuple[str, WindowSource], WindowReport] = {}
-    for item in items:
-        for window in learned_from(item, rules, now):
-            before = found.get((window.key, window.source))
-            if before is None or _counts_more(window, before):
-                found[window.key, window.source] = window
-    if found:
+    known, taught = rules, set[tuple[str, WindowSource]]()
+    for turn, item in enumerate(items):
+        if told := tuple(learned_from(item, known, now, turn=turn)):
+            known = known.with_windows(told)
+            taught.update((window.key, window.source) for window in told)
+    if taught:
         # In one order, so that two writers cannot wait for each other.
-        _store(project_id, [found[pair] for pair in sorted(found)], rules, now)
+        _store(project_id, sorted(taught), known, now)
 
 
-def learned_from(item: Judged, rules: BudgetTable, now: datetime) -> Iterator[WindowReport]:
-    """Windows (tokens) that a call proves by what its provider said, and that are not known yet."""
+def learned_from(
+    item: Judged, rules: BudgetTable, now: datetime, *, turn: int
+) -> Iterator[WindowReport]:
+    """Windows (tokens) that a call proves by what its provider said, and that are not known yet.
+
+    turn: how many calls of its transaction come before it. Each has a moment of its own, for a word
+    that is told after a proof stands against it.
+    """
     known = rules.learned(item.model_key)
     for source, tokens in _told(item, known):
         yield WindowReport(
             key=item.model_key,
             source=source,
             tokens=tokens,
-            seen_at=now,
+            seen_at=now + timedelta(microseconds=turn),
             call_id=item.capture.id or "",
         )
 
@@ -64,12 +69,15 @@ def _is_known(window: WindowReport | None, tokens: int) -> bool:
     return window is not None and window.tokens == tokens
 
 
-def _counts_more(window: WindowReport, before: WindowReport) -> bool:
-    """Of one batch the later word counts, and of proofs the strongest."""
-    return window.source is not WindowSource.SUCCESS or window.tokens > before.tokens
-
-
-def _store(project_id: int, windows: list[WindowReport], rules: BudgetTable, now: datetime) -> None:
+def _store(
+    project_id: int,
+    taught: Iterable[tuple[str, WindowSource]],
+    known: BudgetTable,
+    now: datetime,
+) -> None:
+    """known: with what was taught. What it has no more of that was taken back in the same batch, or
+    by a server that was set up anew."""
+    told = [(key, source, known.learned(key).get(source)) for key, source in taught]
     stored.LearnedWindow.objects.bulk_create(
         [
             stored.LearnedWindow(
@@ -77,22 +85,20 @@ def _store(project_id: int, windows: list[WindowReport], rules: BudgetTable, now
                 model_key=window.key,
                 source=window.source.value,
                 tokens=window.tokens,
-                seen_at=now,
+                seen_at=window.seen_at or now,
                 call_name=window.call_id,
             )
-            for window in windows
+            for _, _, window in told
+            if window is not None
         ],
         update_conflicts=True,
         unique_fields=["project", "model_key", "source"],
         update_fields=["tokens", "seen_at", "call_name"],
     )
-    # A server that tells another window than before was set up anew: an older refusal is history.
     changed = [
-        window.key
-        for window in windows
-        if window.source is WindowSource.SERVER
-        and WindowSource.SERVER in rules.learned(window.key)
-        and (window.key, WindowSource.REFUSAL) not in {(w.key, w.source) for w in windows}
+        key
+        for key, source, _ in told
+        if source is WindowSource.SERVER and WindowSource.REFUSAL not in known.learned(key)
     ]
     if changed:
         stored.LearnedWindow.objects.filter(
