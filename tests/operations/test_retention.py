@@ -183,6 +183,48 @@ def test_messages_that_a_kept_call_carries_stay(project: ProjectInfo) -> None:
     assert kept.messages[0] == SYSTEM
 
 
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time")
+@pytest.mark.django_db(transaction=True)
+def test_a_message_stays_that_a_call_brings_again_while_it_is_being_deleted() -> None:
+    project = make_ruled_project(payload="full", retention_days=30)
+    record_days_ago(project, 60, "first", conversation="talk")
+    messages = StoredMessage.objects.order_by("id")
+    system, user = messages.values_list("pk", flat=True)
+
+    def retain() -> None:
+        try:
+            delete_expired(actor=SHELL, project=project, now=NOW)
+        finally:
+            connection.close()
+
+    other = threading.Thread(target=retain)
+
+    def bring_again() -> None:
+        messages.filter(pk=system).update(latest_seen_at=NOW)
+        other.start()
+        end = time.monotonic() + 20
+        while not _is_waited_for():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    write(bring_again)
+    other.join()
+
+    assert [*messages.values_list("pk", flat=True)] == [system]
+    assert user != system
+
+
+def _is_waited_for() -> bool:
+    """Whether somebody waits for what this connection has locked."""
+    with connection.cursor() as cursor:
+        # Of what pg_stat_activity says a transaction sees one moment only.
+        cursor.execute(
+            "SELECT count(*) FROM pg_locks WHERE NOT granted"
+            " AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+        )
+        return bool(cursor.fetchone()[0])
+
+
 def test_words_on_failures_go_with_the_calls_they_were_said_of(project: ProjectInfo) -> None:
     stranger = make_ruled_project(slug="other", name="Other", retention_days=None)
     for days, whose in ((31, project), (29, project), (31, stranger)):

@@ -19,8 +19,8 @@ from helmdash.core.budgets.trials import Arm
 from helmdash.operations.database.steps import StepSize
 from helmdash.operations.database.transactions import write_and_pause
 from helmdash.operations.recording.awaited_sessions import AWAITED_WITHIN
-from helmdash.operations.recording.message_keys import MESSAGE_SEEN_PRECISION
-from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
+from helmdash.operations.retention.erasing import finish_broken_off
+from helmdash.operations.retention.expired_messages import delete_unused_messages
 from helmdash.operations.rollups import noting, old_rollups
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.call_names import (
@@ -46,7 +46,6 @@ from helmdash.records.models import (
     PlanStep,
     Reminder,
     Round,
-    StoredMessage,
     TriageWord,
     Trial,
     TrialCall,
@@ -136,7 +135,7 @@ def delete_expired(
     fits = _in_steps(_delete_fits, *where, partial(step, "fits"))
     plans = _in_steps(_delete_plans, *where, partial(step, "plans"))
     finish_broken_off(project_id=project.id, now=now)
-    _in_steps(_delete_messages, *where, partial(step, "messages"))
+    delete_unused_messages(*where, partial(step, "messages"))
     _in_steps(_delete_catalogs, *where, partial(step, "catalogs"))
     _in_steps(_delete_failure_marks, *where, partial(step, "words on failures"))
     return Retained(calls=calls, conversations=conversations, fits=fits, plans=plans)
@@ -297,14 +296,4 @@ def _delete_failure_marks(project_id: int, before: datetime, batch: int) -> int:
     rows = FailureMark.objects.filter(project_id=project_id, at__lt=before)
     ids = list(rows.order_by("id").values_list("id", flat=True)[:batch])
     FailureMark.objects.filter(id__in=ids)._raw_delete(connection.alias)
-    return len(ids)
-
-
-def _delete_messages(project_id: int, before: datetime, batch: int) -> int:
-    """Messages that no call has carried since the line."""
-    rows = StoredMessage.objects.filter(
-        project_id=project_id, latest_seen_at__lt=before - MESSAGE_SEEN_PRECISION
-    ).exclude(latest_seen_at=UNSEEN)  # being erased at this moment
-    ids = list(rows.order_by("latest_seen_at", "id").values_list("id", flat=True)[:batch])
-    StoredMessage.objects.filter(project_id=project_id, id__in=ids)._raw_delete(connection.alias)
     return len(ids)

@@ -20,9 +20,9 @@ from helmdash.core.calls.kept_details import kept_detail
 from helmdash.core.calls.withheld import attempt_without_words
 from helmdash.operations.database.steps import StepSize
 from helmdash.operations.database.transactions import write_and_pause
-from helmdash.operations.recording.message_keys import MESSAGE_SEEN_PRECISION
-from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
+from helmdash.operations.retention.erasing import finish_broken_off
 from helmdash.operations.retention.expired import CATALOG_SEEN_PRECISION, Step, unheard
+from helmdash.operations.retention.expired_messages import delete_unused_messages, unused_messages
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.call_names import Place, calls_at, payloads_at
 from helmdash.records.models import (
@@ -36,7 +36,6 @@ from helmdash.records.models import (
     PlanStep,
     Reminder,
     Round,
-    StoredMessage,
 )
 
 BATCH_ROWS = 2000
@@ -71,7 +70,7 @@ def count_old_texts(*, project: ProjectInfo, now: datetime) -> TextsGone:
         ).count(),
         plans=_plans(project.id, before).exclude(intent="").count(),
         fits=Fit.objects.filter(_FIT_TEXTS, project_id=project.id, created_at__lt=before).count(),
-        messages=_messages(project.id, before).count(),
+        messages=unused_messages(project.id, before).count(),
     )
 
 
@@ -96,12 +95,7 @@ def delete_old_texts(
     _of_catalogs(project.id, before, batch)
     _of_silent_conversations(project.id, before, batch)
     finish_broken_off(project_id=project.id, now=now)
-    messages, size = 0, StepSize(batch)
-    while gone := write_and_pause(
-        size.timed(partial(_delete_messages, project.id, before, size.rows))
-    ):
-        messages += gone
-        step("messages", gone)
+    messages = delete_unused_messages(project.id, before, batch, partial(step, "messages"))
     return TextsGone(calls=calls, plans=plans, fits=fits, messages=messages)
 
 
@@ -235,17 +229,3 @@ def _of_silent_conversations(project_id: int, before: datetime, batch: int) -> N
             return Reminder.objects.filter(**of_them)._raw_delete(connection.alias)
 
         write_and_pause(size.timed(empty))
-
-
-def _messages(project_id: int, before: datetime) -> QuerySet[StoredMessage]:
-    """Those that no call has carried since, but for what is being erased at this moment."""
-    return StoredMessage.objects.filter(
-        project_id=project_id, latest_seen_at__lt=before - MESSAGE_SEEN_PRECISION
-    ).exclude(latest_seen_at=UNSEEN)
-
-
-def _delete_messages(project_id: int, before: datetime, batch: int) -> int:
-    rows = _messages(project_id, before).order_by("latest_seen_at", "id")
-    ids = list(rows.values_list("id", flat=True)[:batch])
-    StoredMessage.objects.filter(project_id=project_id, id__in=ids)._raw_delete(connection.alias)
-    return len(ids)
