@@ -17,11 +17,14 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
+from django.db import connection
 from django.db.models import QuerySet
 
 from helmdash.core.access.throttling import retry_after
-from helmdash.operations.database.transactions import write
+from helmdash.operations.database.steps import StepSize, at_once
+from helmdash.operations.database.transactions import write, write_and_pause
 from helmdash.records.models import KeptAnswer
 from helmdash.records.secrets import seal, unseal
 
@@ -135,14 +138,20 @@ def withhold(*, project_id: int) -> None:
 
 
 def forget_kept(*, now: datetime, most: int | None = None) -> int:
-    """Delete responses whose time is over, the oldest first, at most so many (None: all); gives how
-    many those were."""
+    """Delete responses whose time is over, the oldest first, at most so many (None: all, with
+    pauses for others); gives how many those were. In short transactions."""
     rows = KeptAnswer.objects.filter(expires_at__lte=now)
-    if most is not None:
-        oldest = rows.order_by("expires_at", "id").values_list("id", flat=True)[:most]
-        rows = KeptAnswer.objects.filter(id__in=list(oldest))
-    deleted, _ = write(lambda: rows.delete())
-    return deleted
+    gone, size = 0, StepSize(_MOST_FORGOTTEN)
+    while most is None or gone < most:
+        few = size.rows if most is None else min(size.rows, most - gone)
+        ids = at_once(rows.order_by("expires_at", "id"), few, bytes_of="sealed")
+        if not ids:
+            break
+        # Asked once more: a claim of this moment may have made one its own.
+        some = rows.filter(id__in=ids)
+        delete = size.timed(partial(some._raw_delete, connection.alias))
+        gone += (write(delete) if most else write_and_pause(delete)) or 0
+    return gone
 
 
 def _rows_of(claim: Claim) -> QuerySet[KeptAnswer]:

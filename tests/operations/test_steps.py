@@ -7,7 +7,9 @@ import time
 import pytest
 from django.db import connection
 
-from helmdash.operations.database.steps import STEP_SECONDS, StepSize
+from helmdash.operations.database.steps import STEP_SECONDS, StepSize, at_once
+from helmdash.records.models import StoredMessage
+from tests.factories import NOW, make_project
 
 pytestmark = pytest.mark.skipif(
     connection.vendor != "sqlite", reason="PostgreSQL has more than one writer"
@@ -48,3 +50,23 @@ def test_one_quick_step_does_not_make_the_next_a_long_one() -> None:
     assert size.rows == 2 * first
     size.timed(lambda: time.sleep(STEP_SECONDS * 4))()
     assert size.rows <= first // 2
+
+
+@pytest.mark.django_db
+def test_a_step_takes_few_rows_where_each_holds_much() -> None:
+    project = make_project()
+    for kb in (9_000, 400, 400, 400, 0, 0):
+        StoredMessage.objects.create(
+            project_id=project.id,
+            hash=str(StoredMessage.objects.count()),
+            body={"content": "x" * kb * 1000},
+            latest_seen_at=NOW,
+        )
+    rows = StoredMessage.objects.order_by("hash")
+    taken, latest = [], 0
+
+    while found := at_once(rows.filter(id__gt=latest), 3, bytes_of="body"):
+        taken.append(len(found))
+        latest = found[-1]
+
+    assert taken == [1, 2, 3]

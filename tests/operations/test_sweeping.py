@@ -7,6 +7,8 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from helmdash.operations.evidence import trialling
 from helmdash.operations.retention.retaining import Swept, sweep
@@ -66,3 +68,25 @@ def test_an_old_row_of_every_table_goes(monkeypatch: pytest.MonkeyPatch) -> None
         Trial.objects.get(model_key="m1").pk
     }
     assert sweep(now=later) == Swept(answers=0, kept=0, tries=0, entries=0, sessions=0)
+
+
+@pytest.mark.django_db
+def test_kept_answers_of_a_day_go_in_steps() -> None:
+    """On SQLite 80,000 of them kept every writer waiting for 0.6 s."""
+    make_ruled_project()
+    make_key()
+    key = ApiKey.objects.get()
+    KeptAnswer.objects.bulk_create(
+        KeptAnswer(api_key=key, request_sha=str(n), body_sha="b", claim="c", expires_at=NOW)
+        for n in range(1_200)
+    )
+
+    with CaptureQueriesContext(connection) as asked:
+        swept = sweep(now=NOW + timedelta(days=1))
+
+    table = connection.ops.quote_name(KeptAnswer._meta.db_table)
+    deletes = [each["sql"] for each in asked if each["sql"].startswith(f"DELETE FROM {table}")]
+    assert swept.kept == 1_200
+    assert not KeptAnswer.objects.exists()
+    assert len(deletes) >= 3
+    assert all(sql.count(",") < 500 for sql in deletes)

@@ -9,7 +9,7 @@ from functools import partial
 from django.db import connection
 from django.db.models import QuerySet
 
-from helmdash.operations.database.steps import StepSize
+from helmdash.operations.database.steps import StepSize, at_once
 from helmdash.operations.database.transactions import write_and_pause
 from helmdash.operations.recording.message_keys import MESSAGE_SEEN_PRECISION
 from helmdash.operations.retention.erasing import UNSEEN
@@ -28,8 +28,7 @@ def delete_unused_messages(
 ) -> int:
     """Delete them in short transactions; how many. step: hears of each how many went."""
     unused, total, size = unused_messages(project_id, before), 0, StepSize(batch)
-    oldest = unused.order_by("latest_seen_at", "id")
-    while ids := list(oldest.values_list("id", flat=True)[: size.rows]):
+    while ids := at_once(unused.order_by("latest_seen_at", "id"), size.rows, bytes_of="body"):
         # Asked once more: a call that carries one may have been stored since it was found, or be
         # waited for here.
         some = unused.filter(id__in=ids)
