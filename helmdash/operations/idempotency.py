@@ -131,10 +131,16 @@ def renew(claims: Sequence[Claim], *, now: datetime) -> None:
 def withhold(*, project_id: int) -> None:
     """Give no answer of the project again: any of them may quote what is being erased.
 
-    Nothing is carried out twice for it; repeats are told that their answer is not kept.
+    Nothing is carried out twice for it; repeats are told that their answer is not kept. In short
+    transactions.
     """
     rows = KeptAnswer.objects.filter(api_key__project_id=project_id).exclude(sealed="")
-    write(lambda: rows.update(sealed=""))
+    newest = rows.order_by("-id").values_list("id", flat=True).first()
+    size = StepSize(_MOST_FORGOTTEN)
+    there = rows.filter(id__lte=newest or 0).order_by("id")
+    while ids := at_once(there, size.rows, bytes_of="sealed"):
+        some = KeptAnswer.objects.filter(id__in=ids)
+        write_and_pause(size.timed(partial(some.update, sealed="")))
 
 
 def forget_kept(*, now: datetime, most: int | None = None) -> int:

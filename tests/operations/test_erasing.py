@@ -13,6 +13,7 @@ from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import SHELL, Forbidden, KeyHolder, Person
 from helmdash.core.agents.claude_hooks import ClientEvent, ClientEventKind
@@ -35,15 +36,17 @@ from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
+    ApiKey,
     AuditEntry,
     Call,
     Conversation,
     Fit,
+    KeptAnswer,
     PlanRecord,
     SavedView,
     StoredMessage,
 )
-from tests.factories import NOW, make_capture
+from tests.factories import NOW, make_capture, make_key
 from tests.operations.care_support import Talk
 from tests.plan_rows import add_attempt, make_plan
 from tests.recording.support import make_ruled_project, record
@@ -355,3 +358,24 @@ def test_no_file_of_sqlite_holds_its_words_any_more() -> None:
     erase(project, "talk")
 
     assert [file.read_bytes().count(MARK.encode()) for file in files] == [0, 0]
+
+
+def test_kept_answers_of_a_day_are_withheld_in_steps(project: ProjectInfo) -> None:
+    """On SQLite 80,000 of them would keep every writer waiting for a third of a second."""
+    make_key()
+    key = ApiKey.objects.get()
+    KeptAnswer.objects.bulk_create(
+        KeptAnswer(
+            api_key=key, request_sha=str(n), body_sha="b", claim="c", sealed="s", expires_at=NOW
+        )
+        for n in range(1_200)
+    )
+
+    with CaptureQueriesContext(connection) as asked:
+        erase_conversation(actor=SHELL, project=project, conversation="talk", now=NOW)
+
+    table = connection.ops.quote_name(KeptAnswer._meta.db_table)
+    updates = [each["sql"] for each in asked if each["sql"].startswith(f"UPDATE {table}")]
+    assert not KeptAnswer.objects.exclude(sealed="").exists()
+    assert len(updates) >= 3
+    assert all(sql.count(",") < 500 for sql in updates)
