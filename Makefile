@@ -9,8 +9,9 @@ checksum = $(shell cat $(1) | cksum | cut -d' ' -f1)
 MADE := $(VENV)/.made
 RUNTIME := $(VENV)/.runtime-$(call checksum,requirements.txt)
 DEV := $(VENV)/.dev-$(call checksum,requirements-dev.txt requirements-model.txt)
-# Gone when the virtualenv is missing, half made, or its Python has been removed.
-ifneq ($(shell test -f $(MADE) && $(PY) -c '' 2>/dev/null && echo whole),whole)
+# Gone when the virtualenv is missing, half made, or its Python has been removed, or is another one by
+# now (the system's python3 after an upgrade) that looks for packages where there are none.
+ifneq ($(shell test -f $(MADE) && $(PY) -c 'import pip' 2>/dev/null && echo whole),whole)
 .PHONY: $(MADE)
 endif
 # Twice quiet: errors only.
