@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -75,7 +76,7 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(*handlers: Handler) -> AsyncIterator[Server]:
+async def serving(*handlers: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
     """A server that answers its nth request with the nth handler, and the rest with the last."""
     tasks: set[asyncio.Task[Any]] = set()
 
@@ -107,7 +108,7 @@ async def serving(*handlers: Handler) -> AsyncIterator[Server]:
             server.left.set()
             writer.close()
 
-    listening = await asyncio.start_server(talk, "127.0.0.1", 0)
+    listening = await asyncio.start_server(talk, "127.0.0.1", 0, ssl=tls)
     server = Server(port=listening.sockets[0].getsockname()[1])
     try:
         yield server

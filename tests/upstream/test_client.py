@@ -25,7 +25,7 @@ from helmdash.upstream.client import Timeouts, UpstreamClient
 from helmdash.upstream.failures import CODES, FailureKind, UpstreamFailed
 from helmdash.upstream.refusals import words_of
 from helmdash.upstream.retries import asked_seconds, is_worth_another, wait_seconds
-from tests.support.certificates import certificate
+from tests.support.certificates import certificate, issued_certificate
 from tests.upstream.servers import KEY, REQUEST, Exchange, Handler, calling, endpoint, run, serving
 
 LIMIT = 1 << 20
@@ -431,6 +431,27 @@ def test_a_certificate_that_nobody_vouches_for_is_not_trusted(tmp_path: Path) ->
 
         assert (failed.kind, len(failed.attempts), asked) == (FailureKind.TLS, 1, [])
         assert "certificate" in failed.message
+
+    run(scene())
+
+
+def test_a_companys_own_authority_is_trusted_under_every_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From 3.13 on Python's own context refuses what `openssl req -x509` makes."""
+    authority, public, private = issued_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+
+    async def scene() -> None:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(public, private)
+        async with serving(answer, tls=tls) as server, calling() as client:
+            opened = await client.open(
+                endpoint(server.port, base_url=f"https://127.0.0.1:{server.port}/v1"), REQUEST
+            )
+
+            assert await opened.read(LIMIT) == b'{"ok":true}'
+            await opened.close()
 
     run(scene())
 
