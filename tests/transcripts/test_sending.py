@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from helmdash.transcripts.importing import CannotSend
-from helmdash.transcripts.posting import ApiSender
+from helmdash.transcripts.posting import ApiSender, make_opener
+from tests.support.certificates import issued_certificate
 
 TAKEN: tuple[int, dict[str, str], object] = (
     200,
@@ -25,7 +28,7 @@ KEY = "hd_secret"
 class Server:
     """Answers with what is next in `answers`; remembers what came."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.answers: list[tuple[int, dict[str, str], object]] = []
         self.came: list[tuple[str, str | None, Any]] = []
         outer = self
@@ -47,7 +50,9 @@ class Server:
                 pass
 
         self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_port}"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
 
@@ -82,6 +87,30 @@ def test_a_batch_is_sent_with_the_key_and_its_answer_is_read(server: Server) -> 
     ]
     assert (stored.new, stored.known) == (1, 2)
     assert stored.rejected == {1: "started_at is in the future"}
+
+
+def test_a_server_behind_a_companys_own_authority_is_trusted_under_every_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From 3.13 on Python's own context refuses what `openssl req -x509` makes."""
+    authority, public, private = issued_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(public, private)
+    server = Server(tls)
+    server.answers = [TAKEN]
+
+    try:
+        assert ApiSender(server.url, KEY)([{"id": "a"}]).new == 1
+    finally:
+        server.close()
+
+
+def test_authorities_are_read_only_for_an_address_that_needs_them() -> None:
+    """From 3.12 on urllib reads them for every opener, 20 ms of each line of the status line."""
+    ready = [type(each) for each in make_opener().handlers if vars(each).get("_context")]  # type: ignore[attr-defined]
+
+    assert ready == []
 
 
 def test_it_waits_as_long_as_it_is_asked_to(server: Server) -> None:
