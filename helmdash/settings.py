@@ -180,6 +180,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 # How a link reaches who has forgotten their password; without a server none is offered.
 _SMTP = urlsplit(ENV.smtp_url)
+EMAIL_BACKEND = "helmdash.operations.mail_server.EmailBackend"
 EMAIL_HOST = _SMTP.hostname or ""
 EMAIL_USE_SSL = _SMTP.scheme == "smtps"
 # Within this machine nobody listens, and few mail servers there have a certificate.
