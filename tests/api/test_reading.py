@@ -206,7 +206,7 @@ def test_a_parameter_given_twice_is_refused(recorded: Door) -> None:
         ("/calls?level=critical", 2),
         ("/calls?conversation=alpha", 3),
         # a search asks one index after the other, and first how many ids begin so
-        ("/calls?q=al", 5),
+        ("/calls?q=al", 7),
         ("/conversations", 2),
         # which models are meant by a spelling: the budgets' aliases, and those that were seen
         ("/conversations?level=critical&model=m&q=a", 7),
