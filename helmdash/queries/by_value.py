@@ -16,6 +16,7 @@ from django.db.models.expressions import Col
 from django.db.models.lookups import In
 
 from helmdash.records.bounds import bounded
+from helmdash.records.direct import is_postgres
 from helmdash.records.models import Call, Conversation, PlanRecord
 
 # Each is a query of its own, of half a millisecond. Of more values, hardly all are rare.
@@ -60,10 +61,7 @@ def first_rows(
         keys = _first(rows, parts, field, most, ())
         if not keys:
             return []
-        times = [at for at, _ in keys]
-        near = bounded(rows, field, gte=min(times), lte=max(times))
-        # In no order, so that they are found by their ids.
-        told = {row.pk: row for row in near.filter(id__in=[pk for _, pk in keys]).order_by()}
+        told = {row.pk: row for row in _at(rows, field, keys)}
         found = [told[pk] for _, pk in keys if pk in told]
         if len(found) == len(keys):
             break
@@ -71,13 +69,30 @@ def first_rows(
 
 
 def first_values(
-    rows: QuerySet[Any], field: str, most: int, columns: Collection[str]
+    rows: QuerySet[Any],
+    field: str,
+    most: int,
+    columns: Collection[str],
+    *,
+    ways: Sequence[QuerySet[Any]] | None = None,
 ) -> list[tuple[Any, ...]]:
     """As `first_rows`, of some columns alone: a query for each value."""
-    parts = by_value(rows)
+    parts = by_value(rows) if ways is None else ways
     if len(parts) == 1:
-        return list(rows.values_list(*columns)[:most])
+        return list(parts[0].values_list(*columns)[:most])
     return [row[2:] for row in _first(rows, parts, field, most, columns)]
+
+
+def _at(rows: QuerySet[_M], field: str, keys: Sequence[tuple[Any, ...]]) -> QuerySet[_M]:
+    """The rows of these times and ids, in no order. SQLite is told the ids alone: it would look for
+    few among all that lie in the same stretch of time, or have one of the values."""
+    found = rows.order_by()
+    if is_postgres():
+        times = [at for at, _ in keys]
+        found = bounded(found, field, gte=min(times), lte=max(times))
+    else:
+        found.query.where.children = []
+    return found.filter(id__in=[pk for _, pk in keys])
 
 
 def _first(

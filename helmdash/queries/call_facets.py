@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
+from helmdash.queries.by_value import first_values
 from helmdash.queries.call_filters import CallFilters, filtered, reach, ways_to_find
 from helmdash.queries.facets import MOST_COUNTED, Facets, count_values
 
@@ -27,14 +27,12 @@ def facets(*, project_id: int, filters: CallFilters) -> Facets:
     looked = reach(project_id, filters)
     if looked:
         rows = looked.within(rows)
-    found: dict[tuple[datetime, int], tuple[str | None, ...]] = {}
-    for way in ways_to_find(rows, project_id, filters.q):
-        told = way.values_list("started_at", "id", *_COLUMNS.values())[: MOST_COUNTED + 1]
-        found |= {(at, pk): tuple(values) for at, pk, *values in told}
-    newest = sorted(found, reverse=True)[:MOST_COUNTED]
+    ways = ways_to_find(rows, project_id, filters.q)
+    columns = _COLUMNS.values()
+    found = first_values(rows, "started_at", MOST_COUNTED + 1, columns, ways=ways)
     counted = [
-        {name: (value,) for name, value in zip(_COLUMNS, found[place], strict=True)}
-        for place in newest
+        {name: (value,) for name, value in zip(_COLUMNS, row, strict=True)}
+        for row in found[:MOST_COUNTED]
     ]
     is_all = len(found) <= MOST_COUNTED and looked is None
     return count_values(counted, _COLUMNS, is_all=is_all)

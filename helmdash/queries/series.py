@@ -29,6 +29,7 @@ from helmdash.core.rollups.periods import (
     quarter_of,
 )
 from helmdash.queries import rollups
+from helmdash.queries.by_value import first_values
 from helmdash.queries.call_filters import CallFilters, filtered, reach, ways_to_find
 from helmdash.queries.call_terms import ANY_CAUSE
 from helmdash.queries.distinct_values import model_keys
@@ -334,12 +335,10 @@ def _read(
     rows = filtered(project_id, filters).order_by("-started_at", "-id")
     if looked is not None:
         rows = looked.within(rows)
-    found: dict[int, Moment] = {}
-    for way in ways_to_find(rows, project_id, filters.q):
-        values = way.values_list("id", "started_at", *_COLUMNS[split])[: MOST_READ + 1]
-        found |= {pk: (at, _word(split, columns)) for pk, at, *columns in values}
-    newest = sorted(found.values(), key=lambda row: row[0], reverse=True)
-    return newest[: MOST_READ + 1]
+    ways = ways_to_find(rows, project_id, filters.q)
+    columns = ("started_at", *_COLUMNS[split])
+    found = first_values(rows, "started_at", MOST_READ + 1, columns, ways=ways)
+    return [(at, _word(split, told)) for at, *told in found]
 
 
 _COLUMNS: Final = {

@@ -259,6 +259,28 @@ def test_pages_of_values_are_those_of_one_statement(grown: ProjectInfo) -> None:
         assert names == [(row.name, row.level) for row in expected]
 
 
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL knows how many lie between")
+def test_rows_far_apart_are_read_by_their_ids(grown: ProjectInfo) -> None:
+    """Nothing between them is looked at."""
+    apart = [f"since-{n}" for n in range(1, 2_900, 100)] + [f"older-{n}" for n in range(1, 90, 9)]
+    rows = Call.objects.filter(
+        project_id=grown.id, model_key__in=["old/one", "old/two", "openai/gpt-4o"], name__in=apart
+    )
+    ran: list[tuple[str, Sequence[Any]]] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        ran.append((sql, params))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        found = first_rows(rows.order_by("-started_at", "-id"), "started_at", 51)
+
+    assert [row.name for row in found] == apart
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {ran[-1][0]}", ran[-1][1])
+        assert "USING INTEGER PRIMARY KEY" in str(cursor.fetchall())
+
+
 def test_a_row_that_goes_between_the_statements_leaves_a_full_page(grown: ProjectInfo) -> None:
     rows = Call.objects.filter(project_id=grown.id, model_key__in=["old/one", "old/two"])
     ordered = rows.order_by("-started_at", "-id")
@@ -267,7 +289,7 @@ def test_a_row_that_goes_between_the_statements_leaves_a_full_page(grown: Projec
     def delete(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if not went and "records_call" in sql and '"id" IN (' in sql:
             went.append(NEWEST[1])
-            rows.filter(name=NEWEST[1]).update(model_key="other/model")
+            rows.filter(name=NEWEST[1]).delete()
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(delete):
