@@ -7,6 +7,7 @@ import platform
 import shutil
 import socket
 import sqlite3
+import ssl
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -30,10 +31,15 @@ from helmdash.queries import jobs, ledger, rollups
 from helmdash.queries.access import projects
 from helmdash.queries.database import condition
 from helmdash.queries.upstreams import endpoints
+from helmdash.upstream.client import tls_context
 
 _CONNECT_SECONDS = 3.0
 # Less is soon nothing: logs of a day, one backup's snapshot.
 _LEAST_FREE_BYTES = 512 * 1024 * 1024
+_OWN_AUTHORITY = (
+    "if its certificate is of your company's own authority, name that authority's file in "
+    "SSL_CERT_FILE for the server"
+)
 # Sessions and sign-in links bear some seconds; figures by the hour bear a minute.
 _MOST_SKEW_SECONDS = 60
 
@@ -270,14 +276,22 @@ def _upstreams() -> Iterator[Finding]:
 
 
 def _reach(endpoint: Endpoint) -> str:
-    """Whether calls may go to its host, and it takes a connection; nothing is sent."""
+    """Whether calls may go to its host, and it takes a connection that can be trusted; no request
+    is sent."""
     refusal = refusal_of(endpoint)
     if refusal:
         return f"cannot be called: {refusal}"
     parts = urlsplit(endpoint.base_url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
+    host = parts.hostname or ""
     try:
-        socket.create_connection((parts.hostname or "", port), _CONNECT_SECONDS).close()
+        with socket.create_connection((host, port), _CONNECT_SECONDS) as connected:
+            if parts.scheme == "https":
+                tls_context().wrap_socket(connected, server_hostname=host).close()
+    except ssl.SSLCertVerificationError as error:
+        return f"cannot be trusted: {error.verify_message}; {_OWN_AUTHORITY}"
+    except ssl.SSLError as error:
+        return f"answers without TLS, or with none that is known: {error.reason or error}"
     except (OSError, UnicodeError) as error:
         return f"cannot be reached: {getattr(error, 'strerror', None) or error}"
     return ""

@@ -58,7 +58,7 @@ class UpstreamClient:
     ) -> None:
         """`resolver` stands in for the system's, in tests."""
         self._timeouts = timeouts or Timeouts()
-        tls = _tls_context()
+        tls = tls_context()
         # Of each policy its own, so that no connection serves both.
         self._transports = {
             allow: Transport(
@@ -251,7 +251,8 @@ def _ms(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def _tls_context() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
+    """Whom calls trust, and `manage.py doctor` with them."""
     # The authorities of httpx's bundle, for systems that come without any, and the system's own.
     context = httpx.create_ssl_context()
     context.load_default_certs()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,12 @@ from django.core.management import call_command
 from django.db import connection
 
 from helmdash import conf, places
+from helmdash.cli import examining
 from helmdash.operations.access import members
 from helmdash.records.models import Job, Project, RecorderLedger, SchemaMark, Upstream
 from helmdash.records.secrets import seal
 from tests.factories import NOW, make_capture, make_key, make_project, record
+from tests.support.certificates import certificate, issued_certificate
 from tests.support.processes import free_port
 
 SECRETS = (
@@ -117,6 +122,57 @@ def test_an_upstream_that_no_call_may_go_to_is_wrong_although_it_is_there(
     assert all(each.startswith("cannot be called: ") for each in problems.values())
     assert "HELMDASH_ALLOW_PRIVATE_UPSTREAMS=1" in problems["upstream openai"]
     assert "HELMDASH_" not in problems["upstream closed"]
+
+
+@contextmanager
+def shaking_hands(public: Path, private: Path) -> Iterator[str]:
+    """The URL of a server that does no more than TLS."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(public, private)
+
+    def serve(server: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                with server.accept()[0] as accepted, suppress(OSError):
+                    accepted.settimeout(5)
+                    tls.wrap_socket(accepted, server_side=True).close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, args=(server,))
+        thread.start()
+        try:
+            yield f"https://127.0.0.1:{server.getsockname()[1]}/v1"
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def test_an_upstream_is_wrong_whose_certificate_no_call_would_trust(
+    examine: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    make_project()
+    (tmp_path / "own").mkdir()
+    authority, public, private = issued_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    with (
+        shaking_hands(public, private) as trusted,
+        shaking_hands(*certificate(tmp_path / "own")) as unknown,
+        socket.create_server(("127.0.0.1", 0)) as silent,
+    ):
+        mute = f"https://127.0.0.1:{silent.getsockname()[1]}/v1"
+        monkeypatch.setattr(examining, "_CONNECT_SECONDS", 0.5)
+        for name, url in (("company", trusted), ("unknown", unknown), ("mute", mute)):
+            Upstream.objects.create(name=name, kind="openai", base_url=url, allow_private=True)
+
+        _, found, _ = examine()
+
+    problems = {name: each["problem"] for name, each in found.items() if each["problem"]}
+    assert set(problems) == {"upstream unknown", "upstream mute"}
+    told = problems["upstream unknown"]
+    assert told.startswith("cannot be trusted: ")
+    assert "self-signed certificate" in told
+    assert "SSL_CERT_FILE" in told
+    assert problems["upstream mute"].startswith("cannot be reached: ")
 
 
 def test_a_sound_house_ends_with_zero(examine: Callable[..., Any]) -> None:
