@@ -136,6 +136,8 @@ def _postgres(url: str, *, patience_s: int, silence_s: int, ready: int) -> dict[
     # server's outlives none.
     found["DISABLE_SERVER_SIDE_CURSORS"] = True
     found["OPTIONS"] = {
+        # So that others, and a restore, tell ours from theirs.
+        "application_name": "helmdash",
         "connect_timeout": patience_s,
         "keepalives_idle": silence_s // 2,
         "keepalives_interval": silence_s // 4,

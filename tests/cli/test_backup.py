@@ -147,6 +147,11 @@ def test_a_backup_under_load_is_restored_elsewhere_with_every_call_once(
     assert [p.name for p in tmp_path.iterdir() if "partial" in p.name] == []
     running = done(house, "manage.py", "restore", str(archive), "--force", code=1)
     assert "a server is running" in running
+    if house.database_url:
+        # Another host's data directory says nothing of who works on the database.
+        away = House(data_dir=tmp_path / "away", database_url=house.database_url)
+        running = done(away, "manage.py", "restore", str(archive), "--force", code=1)
+        assert "a HelmDash works on the database, from this host: stop it first" in running
     kill(process)
 
     restored = done(other, "manage.py", "restore", str(archive))

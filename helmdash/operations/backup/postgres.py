@@ -20,6 +20,9 @@ from helmdash.records import partitions
 
 _HISTORY = "django_migrations"
 _NAMES = "records_callname"
+# A server asks something each second, also where nobody asks it. A pooler keeps connections of
+# servers that have ended, and PostgreSQL those of a host that lost power.
+_LIVELY = "10 seconds"
 # Somebody else who works on the tables keeps a restore from beginning; it says so after this.
 _LOCK_WAIT = "10s"
 
@@ -64,6 +67,20 @@ def has_data() -> bool:
     names = set(connection.introspection.table_names())
     telling = [name for name in ("records_project", "auth_user") if name in names]
     return any(_ask(f"SELECT 1 FROM {name} LIMIT 1") for name in telling)
+
+
+def others_at_work() -> tuple[str, ...]:
+    """From which hosts other processes of HelmDash work on this database, as PostgreSQL knows them:
+    "" for its own."""
+    rows = _ask(
+        "SELECT DISTINCT COALESCE(host(client_addr), '') FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        " AND application_name = current_setting('application_name')"
+        # Nothing yet: stands ready in a pool, perhaps this process's own.
+        " AND query <> ''"
+        f" AND (state <> 'idle' OR state_change > clock_timestamp() - interval '{_LIVELY}')"
+    )
+    return tuple(sorted(host for (host,) in rows))
 
 
 def put_back(

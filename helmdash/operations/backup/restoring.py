@@ -74,6 +74,9 @@ def _check(manifest: Manifest, archive: ArchiveReader, env: conf.Env, *, force: 
     spool = env.data_dir / "spool"
     if is_in_use(spool):
         raise RestoreProblem(f"a server is running on {env.data_dir}: stop it first")
+    if kind == "postgresql" and (hosts := postgres.others_at_work()):
+        where = ", ".join(host or "this host" for host in hosts)
+        raise RestoreProblem(f"a HelmDash works on the database, from {where}: stop it first")
     here = None if force else find_data(env, key=archive.read(KEY))
     if here is not None:
         raise RestoreProblem(f"there is {here} already: with --force it is replaced, and gone")
