@@ -7,33 +7,21 @@ through millions. So each value is asked for by itself, which its index finds in
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from django.db.models import Model, QuerySet
-from django.db.models.expressions import Col
 from django.db.models.lookups import In
 
+from helmdash.queries.indexed_columns import LEFT_OUT, asks_by_index, values_of
 from helmdash.records.bounds import bounded
 from helmdash.records.direct import is_postgres
-from helmdash.records.models import Call, Conversation, PlanRecord
 
 # Each is a query of its own, of half a millisecond. Of more values, hardly all are rare.
 _MOST_VALUES: Final = 8
 # Where a row is deleted or changed between the two statements: a page that is short ends a list.
 _TRIES: Final = 3
-# Columns by which an index has rows in the order of their time.
-_INDEXED: Final[Mapping[type[Model], frozenset[str]]] = {
-    Call: frozenset(
-        {"model_key", "client_name", "level", "purpose", "pack", "finish_reason", "cause"}
-    ),
-    Conversation: frozenset({"model_key", "client_name", "severity"}),
-    PlanRecord: frozenset({"model", "caller"}),
-}
-# What the index of a column leaves out: SQLite uses it only where this is said, whatever else is.
-_LEFT_OUT: Final = {"finish_reason": "stop", "cause": ""}
-
 _M = TypeVar("_M", bound=Model)
 
 
@@ -44,8 +32,8 @@ def by_value(rows: QuerySet[_M]) -> tuple[QuerySet[_M], ...]:
     asked = [each for each in conditions if _has_index(each, rows.model)]
     if not asked:
         return (rows,)
-    split = min(asked, key=_number_of_values)
-    return tuple(_of_value(rows, split, value) for value in _values(split))
+    split = min(asked, key=lambda each: len(values_of(each)))
+    return tuple(_of_value(rows, split, value) for value in values_of(split))
 
 
 def first_rows(
@@ -112,29 +100,16 @@ def _first(
 
 def _has_index(condition: object, model: type[Model]) -> bool:
     """Whether it asks for a few values of a column of which each is found in the order of time."""
-    return (
-        isinstance(condition, In)
-        and isinstance(condition.lhs, Col)
-        and condition.lhs.target.column in _INDEXED.get(model, ())
-        and 1 < _number_of_values(condition) <= _MOST_VALUES
-    )
-
-
-def _number_of_values(condition: In[Any]) -> int:
-    return len(_values(condition))
-
-
-def _values(condition: In[Any]) -> Sequence[Any]:
-    """Each value once; none where another statement has them."""
-    told = condition.rhs
-    return [*dict.fromkeys(told)] if isinstance(told, list | tuple | set | frozenset) else []
+    if not isinstance(condition, In) or not asks_by_index(condition, model):
+        return False
+    return 1 < len(values_of(condition)) <= _MOST_VALUES
 
 
 def _of_value(rows: QuerySet[_M], split: In[Any], value: object) -> QuerySet[_M]:
     name = split.lhs.target.name
     part = rows.filter(**{name: value})
-    if value != _LEFT_OUT.get(name, value):
-        part = part.exclude(**{name: _LEFT_OUT[name]})
+    if value != LEFT_OUT.get(name, value):
+        part = part.exclude(**{name: LEFT_OUT[name]})
     conditions: Sequence[Any] = part.query.where.children
     part.query.where.children = [each for each in conditions if each is not split]
     return part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from helmdash.queries.by_value import first_values
-from helmdash.queries.call_filters import CallFilters, filtered, reach, ways_to_find
+from helmdash.queries.call_filters import CallFilters, looked_through, ways_to_find
 from helmdash.queries.facets import MOST_COUNTED, Facets, count_values
 
 # Fields of a query (call_terms.CALL_FIELDS) by their columns.
@@ -23,10 +23,8 @@ _COLUMNS: Final = {
 def facets(*, project_id: int, filters: CallFilters) -> Facets:
     """Of the newest MOST_COUNTED calls that fit. One query for each of ways_to_find, and those for
     the values of filters."""
-    rows = filtered(project_id, filters).order_by("-started_at", "-id")
-    looked = reach(project_id, filters)
-    if looked:
-        rows = looked.within(rows)
+    fitting, looked = looked_through(project_id, filters)
+    rows = fitting.order_by("-started_at", "-id")
     ways = ways_to_find(rows, project_id, filters.q)
     columns = _COLUMNS.values()
     found = first_values(rows, "started_at", MOST_COUNTED + 1, columns, ways=ways)

@@ -19,7 +19,8 @@ from helmdash.queries.by_value import by_value
 from helmdash.queries.call_terms import ANY_CAUSE, CALL_TERMS
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.joint_months import within_joint_months
-from helmdash.queries.reach import MOST_TRIED, Reach, reach_of
+from helmdash.queries.leading import led
+from helmdash.queries.reach import MOST_TRIED, Reach
 from helmdash.queries.trial_calls import calls_of_trial
 from helmdash.records.bounds import bounded
 from helmdash.records.call_names import Place, calls_at, find_beginning
@@ -81,27 +82,37 @@ def narrowed(rows: QuerySet[Call], project_id: int, filters: CallFilters) -> Que
     return rows.filter(by_name | by_correlation | by_conversation)
 
 
-def reach(
+def looked_through(
     project_id: int,
     filters: CallFilters,
     beside: tuple[datetime, int] | None = None,
     *,
     is_ahead: bool = False,
-) -> Reach | None:
-    """How far a list looks that begins at the newest call (is_ahead: the oldest), or beside one:
-    MOST_TRIED rows where terms or filters without an index are tried on each. None: to the end, as
-    there are no such ones or fewer rows. One query.
+) -> tuple[QuerySet[Call], Reach | None]:
+    """The calls that fit the filters but for `q`, in no order, as far as one page looks for them
+    that begins at the newest call (is_ahead: the oldest), or beside one; and how far that is.
+
+    MOST_TRIED calls are looked at where terms or filters are tried on each. Reach None: all, as
+    nothing is tried or there are fewer. Queries: those of `filtered` and queries.leading.
     """
-    if filters.q or not _is_tried(filters):
-        return None
-    rows = found_by_index(project_id, filters)
-    return reach_of(rows, "started_at", beside, is_ahead=is_ahead, most=MOST_TRIED)
+    found, looked = found_by_index(project_id, filters), None
+    if not filters.q:
+        found, looked = led(
+            found,
+            "started_at",
+            beside,
+            is_tried=_is_tried(filters),
+            is_ahead=is_ahead,
+            most=MOST_TRIED,
+        )
+    rows = _fitting(found, project_id, filters)
+    return looked.within(rows) if looked else rows, looked
 
 
 def _is_tried(filters: CallFilters) -> bool:
     """Whether rows are looked at one by one: nearly all calls are main ones, so these are found."""
     return (
-        bool(CALL_TERMS.tried(filters.terms))
+        bool(CALL_TERMS.tried(filters.terms) or filters.level_reason)
         or filters.purpose == OTHER
         or filters.lane == Lane.SIDE
         or any(each is not None for each in (filters.size, filters.variant, filters.tokens_over))

@@ -8,16 +8,14 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated, Final
 
-from django.db.models import QuerySet
-
 from helmdash.answers import HIDDEN, answer
 from helmdash.queries.by_value import first_rows
 from helmdash.queries.call_filters import (
     CallFilters,
     filtered,
     found_by_index,
+    looked_through,
     narrowed,
-    reach,
     searches,
     ways_to_find,
 )
@@ -27,9 +25,7 @@ from helmdash.queries.paging import (
     Page,
     decode_time_cursor,
     encode_cursor,
-    newer,
     newest_first,
-    older,
     oldest_first,
     onward,
 )
@@ -85,11 +81,8 @@ def page(
         return _sorted(project_id, filters, order, cursor, limit)
     is_ahead = sort == OLDEST
     after = decode_time_cursor(cursor) if cursor else None
-    rows = onward(filtered(project_id, filters), "started_at", after, is_ahead=is_ahead)
-    looked = reach(project_id, filters, after, is_ahead=is_ahead)
-    if looked:
-        rows = looked.within(rows)
-    rows = rows.select_related("conversation")
+    fitting, looked = looked_through(project_id, filters, after, is_ahead=is_ahead)
+    rows = onward(fitting, "started_at", after, is_ahead=is_ahead).select_related("conversation")
     ways = ways_to_find(rows, project_id, filters.q)
     found = first_rows(rows, "started_at", limit + 1, ways=ways)
     more = found[limit - 1] if len(found) > limit else None
@@ -112,15 +105,15 @@ def neighbours(
     order = order_of(sort, SORTED)
     if order is not None:
         return sorted_neighbours(_sortable(project_id, filters), order, place.call_id)
-    rows, at = filtered(project_id, filters), (place.started_at, place.call_id)
+    at = (place.started_at, place.call_id)
 
-    def nearest(side: QuerySet[Call], *, is_ahead: bool) -> list[Call]:
-        looked = reach(project_id, filters, at, is_ahead=is_ahead)
-        ways = ways_to_find(looked.within(side) if looked else side, project_id, filters.q)
+    def nearest(*, is_ahead: bool) -> list[Call]:
+        fitting, _ = looked_through(project_id, filters, at, is_ahead=is_ahead)
+        side = onward(fitting, "started_at", at, is_ahead=is_ahead)
+        ways = ways_to_find(side, project_id, filters.q)
         return [row for way in ways for row in way.only("name", "started_at", "project_id")[:1]]
 
-    ahead = nearest(newer(rows, "started_at", *at), is_ahead=True)
-    behind = nearest(older(rows, "started_at", *at), is_ahead=False)
+    ahead, behind = nearest(is_ahead=True), nearest(is_ahead=False)
     above, below = min(ahead, key=_moment, default=None), max(behind, key=_moment, default=None)
     before, after = (below, above) if sort == OLDEST else (above, below)
     return Neighbours(before=before.name if before else None, after=after.name if after else None)

@@ -30,7 +30,7 @@ from helmdash.core.rollups.periods import (
 )
 from helmdash.queries import rollups
 from helmdash.queries.by_value import first_values
-from helmdash.queries.call_filters import CallFilters, filtered, reach, ways_to_find
+from helmdash.queries.call_filters import CallFilters, looked_through, ways_to_find
 from helmdash.queries.call_terms import ANY_CAUSE
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.reach import Reach
@@ -254,8 +254,7 @@ def _narrowed(
 ) -> Series:
     """The same bars with those calls only that fit all filters."""
     whole = replace(filters, since=wider.bars[0].since, until=wider.bars[-1].until)
-    looked = reach(project_id, whole)
-    newest = _read(project_id, whole, split, looked)
+    newest, looked = _read(project_id, whole, split)
     exact, seen = count_rows(wider.bars, newest[:MOST_READ])
     if len(newest) > MOST_READ:
         counted_from, before = newest[MOST_READ - 1][0], newest[MOST_READ][0]
@@ -328,17 +327,15 @@ def _calls_of(only: Only, project_id: int, *, since: datetime, until: datetime |
     )
 
 
-def _read(
-    project_id: int, filters: CallFilters, split: Split, looked: Reach | None
-) -> list[Moment]:
-    """When the newest calls that fit started, and their words; one more than are counted."""
-    rows = filtered(project_id, filters).order_by("-started_at", "-id")
-    if looked is not None:
-        rows = looked.within(rows)
+def _read(project_id: int, filters: CallFilters, split: Split) -> tuple[list[Moment], Reach | None]:
+    """When the newest calls that fit started, and their words; one more than are counted. And how
+    far they were looked for."""
+    fitting, looked = looked_through(project_id, filters)
+    rows = fitting.order_by("-started_at", "-id")
     ways = ways_to_find(rows, project_id, filters.q)
     columns = ("started_at", *_COLUMNS[split])
     found = first_values(rows, "started_at", MOST_READ + 1, columns, ways=ways)
-    return [(at, _word(split, told)) for at, *told in found]
+    return [(at, _word(split, told)) for at, *told in found], looked
 
 
 _COLUMNS: Final = {

@@ -14,6 +14,7 @@ from typing import Final, Generic, TypeVar
 from django.db.models import F, Model, Q, QuerySet
 from django.db.models.expressions import OrderBy
 
+from helmdash.queries.leading import led
 from helmdash.queries.paging import (
     BadCursor,
     Neighbours,
@@ -21,7 +22,7 @@ from helmdash.queries.paging import (
     decode_time_cursor,
     encode_cursor,
 )
-from helmdash.queries.reach import Reach, reach_of
+from helmdash.queries.reach import Reach
 
 # Rows that are sorted for a page: some tens of milliseconds.
 MOST_SORTED: Final = 20_000
@@ -76,12 +77,15 @@ def sorted_page(
     limit: int,
     most: int | None = None,
 ) -> Sorted:
-    """The rows of a page, of the newest `most` (None: MOST_SORTED). Two queries, one with a cursor.
-    Raises BadCursor for one that no page of this order gave."""
+    """The rows of a page, of the newest `most` (None: MOST_SORTED). Two queries, one with a cursor;
+    where several filters have an index those of queries.leading besides. Raises BadCursor for a
+    cursor that no page of this order gave."""
     after, window = read_place(cursor, given.field, order) if cursor else (None, None)
+    inside = window.within(given.rows) if window else given.rows
+    inside, looked = _led(given, inside, most, is_tried=after is None)
     if after is None:
-        window = reach_of(given.rows, given.field, most=most or MOST_SORTED)
-    rows = _within(given, window, order)
+        window = looked
+    rows = _within(given, inside, looked, order)
     if after is not None:
         rows = rows.filter(_following(after, given.field, order))
     ordered = rows.order_by(*_ordering(given.field, order))
@@ -97,9 +101,9 @@ def sorted_page(
 def sorted_neighbours(
     given: Sortable[_M], order: Order, pk: int, *, most: int | None = None
 ) -> Neighbours:
-    """The names of the rows beside one. Four queries at most; nothing where the list does not have
-    it."""
-    rows = _within(given, reach_of(given.rows, given.field, most=most or MOST_SORTED), order)
+    """The names of the rows beside one. Four queries at most, and those of queries.leading; nothing
+    where the list does not have it."""
+    rows = _within(given, *_led(given, given.rows, most, is_tried=True), order)
     place = rows.filter(pk=pk).values_list("sort_value", given.field, "pk").first()
     if place is None:
         return Neighbours()
@@ -115,8 +119,16 @@ def _name(rows: QuerySet[_M]) -> str | None:
     return rows.values_list("name", flat=True).first()
 
 
-def _within(given: Sortable[_M], window: Reach | None, order: Order) -> QuerySet[_M]:
-    rows = window.within(given.rows) if window else given.rows
+def _led(
+    given: Sortable[_M], rows: QuerySet[_M], most: int | None, *, is_tried: bool
+) -> tuple[QuerySet[_M], Reach | None]:
+    return led(rows, given.field, is_tried=is_tried, most=most or MOST_SORTED)
+
+
+def _within(
+    given: Sortable[_M], rows: QuerySet[_M], window: Reach | None, order: Order
+) -> QuerySet[_M]:
+    rows = window.within(rows) if window else rows
     return given.narrow(rows).annotate(sort_value=F(order.column))  # type: ignore[return-value]
 
 

@@ -120,7 +120,8 @@ def reconcile_calls(request: HttpRequest) -> HttpResponse:
 def list_calls(request: HttpRequest) -> HttpResponse:
     """List calls, newest first.
 
-    Every filter narrows the list; an empty one is left out.
+    Every filter narrows the list; an empty one is left out. For a page of several filters at most
+    20,000 calls are looked at: `next` may follow a page that is not full.
     """
     query = read_query(request, shapes.LIST_QUERY)
     found = call_listing.page(

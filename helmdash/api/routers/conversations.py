@@ -37,7 +37,8 @@ _SAME = Answer(meaning="Nothing changed since the ETag of If-None-Match.")
 def list_conversations(request: HttpRequest) -> HttpResponse:
     """List conversations, newest first.
 
-    Every filter narrows the list; an empty one is left out.
+    Every filter narrows the list; an empty one is left out. For a page of several filters at most
+    20,000 conversations are looked at: `next` may follow a page that is not full.
     """
     query = read_query(request, shapes.LIST_QUERY)
     found = listing.page(

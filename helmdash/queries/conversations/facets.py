@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from helmdash.queries.conversations.filters import (
-    ConversationFilters,
-    found_by_index,
-    narrowed,
-    reach,
-)
+from helmdash.queries.conversations.filters import ConversationFilters, looked_through
 from helmdash.queries.conversations.in_range import first_of
 from helmdash.queries.facets import MOST_COUNTED, Facets, count_values
 
@@ -26,11 +21,8 @@ _COLUMNS: Final = {
 def facets(*, project_id: int, filters: ConversationFilters) -> Facets:
     """Of the newest MOST_COUNTED conversations that fit. One query, one more where terms are tried,
     one where there is an end, and those for the values of filters."""
-    indexed = found_by_index(project_id, filters)
-    rows = narrowed(indexed, project_id, filters).order_by("-latest_at", "-id")
-    looked = reach(indexed, filters)
-    if looked:
-        rows = looked.within(rows)
+    fitting, looked = looked_through(project_id, filters)
+    rows = fitting.order_by("-latest_at", "-id")
     columns = _COLUMNS.values()
     found = first_of(rows, filters, MOST_COUNTED + 1, is_ahead=False, columns=columns)
     counted = [

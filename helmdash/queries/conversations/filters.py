@@ -14,6 +14,7 @@ from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.text.query_terms import Field, Kind, Term
 from helmdash.queries.call_terms import CAUSE_WORDS, known_of, offered_of
 from helmdash.queries.distinct_values import model_keys
+from helmdash.queries.leading import led
 from helmdash.queries.reach import MOST_TRIED, Reach, reach_of
 from helmdash.queries.term_tables import TermTable, exact, same
 from helmdash.queries.trial_calls import conversations_of_trial
@@ -126,6 +127,12 @@ class ConversationFilters:
         other."""
         return bool(self.q or self.is_one_shot or CONVERSATION_TERMS.tried(self.terms))
 
+    @property
+    def has_several(self) -> bool:
+        """Whether more than one of them has an index, so that all but one are tried."""
+        given = sum(each is not None for each in (self.level, self.model, self.client))
+        return given + len(CONVERSATION_TERMS.served(self.terms)) > 1
+
 
 def filtered(project_id: int, filters: ConversationFilters) -> QuerySet[Conversation]:
     """The conversations that fit, in no order. Two queries for the names of a model, two for `q`,
@@ -188,18 +195,34 @@ def narrowed(
     return rows.filter(CONVERSATION_TERMS.conditions(project_id, tried)) if tried else rows
 
 
-def reach(
-    rows: QuerySet[Conversation],
+def looked_through(
+    project_id: int,
     filters: ConversationFilters,
     beside: tuple[datetime, int] | None = None,
     *,
     is_ahead: bool = False,
-) -> Reach | None:
-    """How far a list by time looks among what `found_by_index` leaves. None: to the end. One query
-    where something is tried."""
-    if not filters.is_tried:
-        return None
-    if filters.near_until is not None:
-        # What is beyond are the long-lived, which are few: all of them are looked at.
-        rows = rows.filter(latest_at__lt=filters.near_until)
-    return reach_of(rows, "latest_at", beside, is_ahead=is_ahead, most=MOST_TRIED)
+) -> tuple[QuerySet[Conversation], Reach | None]:
+    """The conversations that fit, in no order, as far as one page of a list by time looks for them
+    that begins at the newest (is_ahead: the oldest), or beside one; and how far that is.
+
+    MOST_TRIED are looked at where something is tried on each. Reach None: all, as nothing is tried
+    or there are fewer. Queries: those of `filtered` and queries.leading.
+    """
+    found = found_by_index(project_id, filters)
+    # What is beyond are the long-lived, which are few: all of them are looked at.
+    end = filters.near_until
+    among = found if end is None else found.filter(latest_at__lt=end)
+    if filters.q:
+        looked = reach_of(among, "latest_at", beside, is_ahead=is_ahead, most=MOST_TRIED)
+    else:
+        found, looked = led(
+            found,
+            "latest_at",
+            beside,
+            is_tried=filters.is_tried,
+            is_ahead=is_ahead,
+            most=MOST_TRIED,
+            among=among,
+        )
+    rows = narrowed(found, project_id, filters)
+    return looked.within(rows) if looked else rows, looked

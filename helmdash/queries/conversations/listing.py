@@ -18,8 +18,8 @@ from helmdash.queries.conversations.filters import (
     begun_before_end,
     filtered,
     found_by_index,
+    looked_through,
     narrowed,
-    reach,
 )
 from helmdash.queries.conversations.in_range import first_of
 from helmdash.queries.paging import (
@@ -94,10 +94,8 @@ def page(
         )
     is_ahead = sort == OLDEST
     after = decode_time_cursor(cursor) if cursor else None
-    indexed = found_by_index(project_id, filters)
-    rows = onward(narrowed(indexed, project_id, filters), "latest_at", after, is_ahead=is_ahead)
-    looked = reach(indexed, filters, after, is_ahead=is_ahead)
-    rows = looked.within(rows) if looked else rows
+    fitting, looked = looked_through(project_id, filters, after, is_ahead=is_ahead)
+    rows = onward(fitting, "latest_at", after, is_ahead=is_ahead)
     found = first_of(rows, filters, limit + 1, is_ahead=is_ahead)
     more = found[limit - 1] if len(found) > limit else None
     last = (more.latest_at, more.pk) if more else looked.last if looked else None
@@ -120,13 +118,13 @@ def neighbours(
     order = _order(sort, filters)
     if order is not None:
         return sorted_neighbours(_sortable(project_id, filters), order, row.pk)
-    indexed, at = found_by_index(project_id, filters), ("latest_at", row.latest_at, row.pk)
-    rows = narrowed(indexed, project_id, filters)
     if sort != ATTENTION:
-        above, below = (_beside(rows, indexed, filters, at, side) for side in (True, False))
+        place = (row.latest_at, row.pk)
+        above, below = (_beside(project_id, filters, place, is_ahead) for is_ahead in (True, False))
         return Neighbours(
             before=below if sort == OLDEST else above, after=above if sort == OLDEST else below
         )
+    rows, at = filtered(project_id, filters), ("latest_at", row.latest_at, row.pk)
     alike = rows.filter(attention=row.attention)
     worse = rows.filter(attention__gt=row.attention).filter(attention__gt=0)
     before = _first_name(newer(alike, *at), filters, is_ahead=True)
@@ -187,15 +185,11 @@ def _sorted(
 
 
 def _beside(
-    rows: QuerySet[Conversation],
-    indexed: QuerySet[Conversation],
-    filters: ConversationFilters,
-    at: tuple[str, datetime, int],
-    is_ahead: bool,
+    project_id: int, filters: ConversationFilters, place: tuple[datetime, int], is_ahead: bool
 ) -> str | None:
     """The nearest by time."""
-    looked = reach(indexed, filters, at[1:], is_ahead=is_ahead)
-    rows = (newer if is_ahead else older)(looked.within(rows) if looked else rows, *at)
+    fitting, _ = looked_through(project_id, filters, place, is_ahead=is_ahead)
+    rows = onward(fitting, "latest_at", place, is_ahead=is_ahead)
     return _first_name(rows, filters, is_ahead=is_ahead)
 
 

@@ -16,8 +16,7 @@ from helmdash.core.budgets.levels import LEVELS
 from helmdash.queries.conversations.filters import (
     ConversationFilters,
     found_by_index,
-    narrowed,
-    reach,
+    looked_through,
 )
 from helmdash.queries.conversations.in_range import found_first
 from helmdash.queries.list_series import MOST_LISTED, Countable, Newest, newest
@@ -64,7 +63,7 @@ def newest_moments(*, project_id: int, filters: ConversationFilters) -> Countabl
     """When the newest conversations that fit had their newest call, and their level: MOST_COUNTED
     at most, MOST_LISTED where their rows are looked at. One query, two more with a model, one more
     and those of TermTable.conditions with terms; on PostgreSQL two at most to count them."""
-    if filters.is_tried or connection.vendor != "postgresql":
+    if filters.is_tried or filters.has_several or connection.vendor != "postgresql":
         return _read(project_id, filters)
     most = MOST_COUNTED if _has_index(filters) else MOST_LISTED
     # Whose newest call was before a moment, its first one was as well, which no index says.
@@ -92,11 +91,8 @@ def first_moment(*, project_id: int) -> datetime | None:
 
 
 def _read(project_id: int, filters: ConversationFilters) -> Newest:
-    indexed = found_by_index(project_id, filters)
-    rows = narrowed(indexed, project_id, filters)
-    looked = reach(indexed, filters)
-    rows = _until(looked.within(rows) if looked else rows, filters)
-    ordered = rows.order_by("-latest_at", "-id")
+    fitting, looked = looked_through(project_id, filters)
+    ordered = _until(fitting, filters).order_by("-latest_at", "-id")
     columns = ("latest_at", "severity")
     found = found_first(ordered, filters, MOST_LISTED + 1, columns=columns)
     told = [(at, _LEVEL_OF[severity]) for at, severity in found]
