@@ -6,7 +6,7 @@ never meet, on all there are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -28,37 +28,51 @@ from helmdash.records.rollup_rows import read_spans
 # Columns that figures are kept by, and those that each figure tells of. Of both the first that is
 # asked for is taken: usually the rarest.
 _KEPT_BY: Final[Mapping[str, Marginal]] = {
+    "model_key": Marginal.MODEL,
     "cause": Marginal.CAUSE,
     "finish_reason": Marginal.FINISH_REASON,
     "client_name": Marginal.CLIENT,
     "purpose": Marginal.PURPOSE,
     "level": Marginal.LEVEL,
 }
-_TOLD_BY: Final[Mapping[str, str]] = {"level": "l", "finish_reason": "f", "cause": "c"}
+_TOLD_BY: Final[Mapping[str, str]] = {"cause": "c", "finish_reason": "f", "level": "l"}
+# Any cause at all, of those that figures tell of.
+ANY: Final = "any"
 
 
 def within_joint_months(
     rows: QuerySet[Call],
     project_id: int,
-    values: Mapping[str, str],
+    values: Mapping[str, Sequence[str]],
     *,
     since: datetime | None,
     until: datetime | None,
 ) -> QuerySet[Call]:
-    """The rows, which have these values in their columns, bounded to the months that have some.
+    """The rows, which have one of these values in each of these columns, bounded to the months that
+    have some.
 
-    values: by column; of columns that are not known here nothing is said. Two queries where two of
-    them are known. Rows as they are where rollups cannot tell, for calls wait to be counted.
+    values: by column; ANY as a cause: every call that failed. Of columns that are not known here
+    nothing is said. Two queries where two of them are known. Rows as they are where rollups cannot
+    tell, for calls wait to be counted.
     """
-    kept = next((column for column in _KEPT_BY if values.get(column)), None)
+    kept = next((each for each in _KEPT_BY if values.get(each) and ANY not in values[each]), None)
     told = next((each for each in _TOLD_BY if each != kept and values.get(each)), None)
     if kept is None or told is None:
         return rows
-    marginal, word = _KEPT_BY[kept], f"{_TOLD_BY[told]}:{values[told]}"
-    found = _months(project_id, marginal, values[kept], since, until)
+    found = _months(project_id, _KEPT_BY[kept], values[kept], since, until)
     if found is None:
         return rows
-    months = [month for month, counts in found.items() if counts.get(word)]
+    head = f"{_TOLD_BY[told]}:"
+    words = {f"{head}{value}" for value in values[told]}
+    is_any = f"{head}{ANY}" in words
+    months = [
+        month
+        for month, counts in found.items()
+        if any(
+            count > 0 and (word in words or (is_any and word.startswith(head)))
+            for word, count in counts.items()
+        )
+    ]
     if not months:
         return rows.none()
     first, end = _begin(min(months)), _begin(max(months) + 1)
@@ -66,9 +80,14 @@ def within_joint_months(
 
 
 def _months(
-    project_id: int, marginal: Marginal, value: str, since: datetime | None, until: datetime | None
+    project_id: int,
+    marginal: Marginal,
+    values: Sequence[str],
+    since: datetime | None,
+    until: datetime | None,
 ) -> dict[int, Counts] | None:
-    """The figures of a value by month, of those that a range touches; None: they are not whole."""
+    """The figures of some values by month, of those that a range touches; None: they are not whole.
+    Of a model by whatever purpose and variant."""
     state = RollupState.objects.filter(project_id=project_id).first()
     if state is not None and counted_down_to(state, marginal) is not None:
         return None
@@ -79,17 +98,17 @@ def _months(
         marginal=marginal,
         spans=[Span(Width.MONTH, first, end)],
         most_uncounted=MOST_UNCOUNTED,
-        words=[value],
+        words=values,
         heads=list(_TOLD_BY.values()),
     )
     if stored.is_behind:
         return None
     found: dict[int, Counts] = {}
     for key, periods in stored.figures.items():
-        for _, month, counts in periods if key == (value,) else ():
+        for _, month, counts in periods if key[0] in values else ():
             add(found.setdefault(month, {}), counts)
     for (quarter, _, key), counts in tally(stored.uncounted, only=marginal).items():
-        if key == (value,):
+        if key[0] in values:
             add(found.setdefault(_month(quarter), {}), counts)
     return found
 

@@ -99,9 +99,10 @@ def _is_any_cause(condition: object) -> bool:
 
 
 def _may_lead(condition: object) -> bool:
-    """Whether an index has its rows, in the order of their time."""
+    """Whether an index has its rows, in the order of their time. That of all that failed has no
+    cause in it, which SQLite then looks at in each row."""
     if not isinstance(condition, Lookup):
-        return True
+        return False
     told = values_of(condition)
     left_out = LEFT_OUT.get(_column(condition) or "")
     return 1 <= len(told) <= _MOST_VALUES and left_out not in told

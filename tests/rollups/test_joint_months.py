@@ -20,11 +20,16 @@ from tests.factories import NOW, make_capture
 from tests.recording.support import CRITICAL, HEALTHY, make_ruled_project, record
 
 COLUMNS = {each: each for each in ("level", "cause", "finish_reason", "purpose")}
-COLUMNS["client"] = "client_name"
+COLUMNS |= {"client": "client_name", "model": "model_key"}
 # What calls of each month are like, the oldest month first: no two months have the same pairs.
 KINDS: tuple[tuple[dict[str, Any], ...], ...] = (
     (
-        {"usage": {"prompt_tokens": CRITICAL}, "finish_reason": "length", "purpose": "plan"},
+        {
+            "usage": {"prompt_tokens": CRITICAL},
+            "finish_reason": "length",
+            "purpose": "plan",
+            "model": "anthropic/claude",
+        },
         {"http_status": 429, "status": "error", "finish_reason": None, "usage": None},
     ),
     ({"usage": {"prompt_tokens": HEALTHY}, "purpose": "chat"},),
@@ -65,7 +70,16 @@ def _found(project: ProjectInfo, **over: Any) -> set[str]:
 
 def _values(project: ProjectInfo, column: str) -> set[str]:
     told = Call.objects.filter(project_id=project.id).values_list(column, flat=True)
-    return {each for each in told if each} | {"nobody has it"}
+    others = {"nobody has it", *(["any"] if column == "cause" else [])}
+    return {each for each in told if each} | others
+
+
+def _fits(row: Call, asked: dict[str, str]) -> bool:
+    told = {name: getattr(row, COLUMNS[name]) for name in asked}
+    return all(
+        told[name] == value or ((name, value) == ("cause", "any") and told[name])
+        for name, value in asked.items()
+    )
 
 
 def test_two_filters_find_what_fits_both(project: ProjectInfo) -> None:
@@ -78,11 +92,7 @@ def test_two_filters_find_what_fits_both(project: ProjectInfo) -> None:
             continue
         for values in product(_values(project, COLUMNS[one]), _values(project, COLUMNS[other])):
             asked = dict(zip((one, other), values, strict=True))
-            fitting = [
-                row
-                for row in rows
-                if all(getattr(row, COLUMNS[name]) == value for name, value in asked.items())
-            ]
+            fitting = [row for row in rows if _fits(row, asked)]
             tried += bool(fitting)
 
             assert _found(project, **asked) == {row.name for row in fitting}, asked
@@ -97,16 +107,26 @@ def test_two_filters_find_what_fits_both(project: ProjectInfo) -> None:
 
 def test_filters_that_never_meet_look_at_no_call(db: None) -> None:
     project = make_ruled_project()
-    record(project, make_capture(usage={"prompt_tokens": CRITICAL}, purpose="plan"))
+    plain = make_capture(usage={"prompt_tokens": CRITICAL}, purpose="plan")
+    record(project, plain, make_capture(model="anthropic/claude", purpose="plan"))
     record(project, make_capture(http_status=504, status="error", usage=None, purpose="chat"))
     (failed,) = Call.objects.exclude(cause="")
 
-    for folded in (False, True):
+    for folded, asked in product(
+        (False, True),
+        (
+            {"level": "critical", "cause": failed.cause},
+            {"level": "critical", "cause": "any"},
+            {"model": "anthropic/claude", "cause": "any"},
+        ),
+    ):
         if folded:
             fold_all()
         with CaptureQueriesContext(connection) as queries:
-            found = _found(project, level="critical", cause=failed.cause)
+            found = _found(project, **asked)
 
         assert found == set()
-        assert len(queries) == 2
-        assert not any(Call._meta.db_table in query["sql"] for query in queries.captured_queries)
+        said = [query["sql"] for query in queries.captured_queries]
+        # A model's keys are asked for first.
+        assert len(said) == 2 + 2 * ("model" in asked)
+        assert not any('ORDER BY "records_call"."started_at"' in each for each in said)
