@@ -35,6 +35,7 @@ def test_the_countdowns_of_last_week_are_those_that_rang(project: ProjectInfo) -
     """The same calls minute by minute: what was told live is what the preview says afterwards."""
     made = rule(project, RuleKind.COUNTDOWN, channel(project), threshold=3, group_s=0)
     tokens = [96_000, 99_000, 102_000, 105_000, 111_000, 114_000, 117_000, 119_000, 125_000]
+    tokens += [10_000, 40_000, 70_000, 118_000]  # by more than lies between the lines
     tokens += [20_000, 104_000, 108_000, 113_000]  # cleared, and filled again
     told = []
     for number in range(60):
@@ -45,14 +46,16 @@ def test_the_countdowns_of_last_week_are_those_that_rang(project: ProjectInfo) -
     settings = settings_of(AlertRule.objects.get(pk=made))
     found = last_week(project_id=project.id, settings=settings, now=NOW + timedelta(days=1)).found
 
-    assert told == [4, 6, 11, 42]
-    assert (found.alerts, found.changes) == (1, 4)
+    assert told == [4, 6, 11, 12, 15, 46]
+    assert (found.alerts, found.changes) == (1, 6)
     sent = [(each.at - NOW, each.told[0].title) for each in reversed(found.sent)]
     assert sent == [
         (4 * MINUTE, "talk: about 2 generations to critical"),
         (6 * MINUTE, "talk: about 2 generations to critical"),
-        (11 * MINUTE, "talk: about 1 generation to critical"),
-        (42 * MINUTE, "talk: about 1 generation to critical"),
+        (11 * MINUTE, "talk: about 2 generations to critical"),
+        (12 * MINUTE, "talk: about 2 generations to critical"),
+        (15 * MINUTE, "talk: about 1 generation to critical"),
+        (46 * MINUTE, "talk: about 1 generation to critical"),
     ]
 
 

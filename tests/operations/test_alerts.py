@@ -263,6 +263,12 @@ def _filling(project: ProjectInfo) -> None:
         call(project, tokens, at=NOW + number * SECOND)
 
 
+def _filling_fast(project: ProjectInfo) -> None:
+    """By 30,000 a generation: the caution line is the next one, and one prompt passes both."""
+    for number, tokens in enumerate((30_000, 60_000, 90_000)):
+        call(project, tokens, at=NOW + number * SECOND)
+
+
 @pytest.mark.parametrize(
     ("kind", "make", "title", "over_after"),
     [
@@ -270,6 +276,7 @@ def _filling(project: ProjectInfo) -> None:
         (RuleKind.FAILING, _failures, "openai/gpt-4o: 5 calls rate limited", 60 * MINUTE),
         (RuleKind.LATENCY, _slow, "openai/gpt-4o: 20 of 20 calls are slow", 60 * MINUTE),
         (RuleKind.COUNTDOWN, _filling, "talk: about 2 generations to critical", 60 * MINUTE),
+        (RuleKind.COUNTDOWN, _filling_fast, "talk: about 1 generation to critical", 60 * MINUTE),
     ],
 )
 def test_every_kind_fires_and_is_over(

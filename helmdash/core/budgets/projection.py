@@ -43,14 +43,23 @@ class Projection:
     time: timedelta
 
 
-def project(prompts: Sequence[Prompt], lines: HasLines) -> Projection | None:
-    """The next line of prompts of one round, oldest first; None: nothing can be said."""
+def project(
+    prompts: Sequence[Prompt], lines: HasLines, *, to: Level | None = None
+) -> Projection | None:
+    """The next line of prompts of one round, oldest first; None: nothing can be said.
+
+    to: the line of this level, whichever others come before it.
+    """
     recent = _since_fall(prompts[-NEWEST_PROMPTS:])
     if len(recent) < _LEAST_PROMPTS:
         return None
     newest = recent[-1]
     passed = ((line_of(level, lines), level) for level in HELD)
-    ahead = [(line, level) for line, level in passed if line is not None and line >= newest.tokens]
+    ahead = [
+        (line, level)
+        for line, level in passed
+        if line is not None and line >= newest.tokens and to in (None, level)
+    ]
     growth = median(
         (after.tokens - before.tokens) / max(after.generation - before.generation, 1)
         for before, after in pairwise(recent)

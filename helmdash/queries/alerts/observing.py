@@ -151,8 +151,8 @@ def _level_again(rule: Watched, names: Sequence[str], now: datetime) -> Iterator
 def _countdown(rule: Watched, now: datetime) -> Iterator[Seen]:
     most = rule.settings.threshold or 0
     for each in under_way(project_id=rule.project_id, now=now, limit=_UNDER_WAY):
-        ahead = each.projection
-        if ahead is None or ahead.level is not Level.CRITICAL or ahead.generations > most:
+        ahead = each.to_critical
+        if ahead is None or ahead.generations > most:
             continue
         yield Seen(
             subject=each.id,

@@ -114,8 +114,8 @@ class _Prompt(NamedTuple):
 
 
 def _countdowns(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
-    """What each call of the week made of the countdown, by the lines that it was judged by, as the
-    page of its conversation said then; over as soon as that would have said nothing any more."""
+    """What each call of the week made of the countdown, by the lines that it was judged by; over as
+    soon as a look would have said nothing any more."""
     rows = Call.objects.filter(
         project_id=project_id,
         conversation__isnull=False,
@@ -156,9 +156,9 @@ def _told_by(
             # Reports may come out of order.
             prompts.sort()
         prompts = [each for each in prompts if each.generation > newest - NEWEST_PROMPTS]
-        ahead = project(prompts, call)
+        ahead = project(prompts, call, to=Level.CRITICAL)
         title = None
-        if ahead and ahead.level is Level.CRITICAL and ahead.generations <= most:
+        if ahead and ahead.generations <= most:
             title = countdown_title(name, ahead.generations)
         yield call.started_at, title
 

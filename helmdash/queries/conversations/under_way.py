@@ -10,6 +10,7 @@ from typing import Final
 from django.db.models import F
 
 from helmdash.core.budgets.health import Health, HealthReason
+from helmdash.core.budgets.levels import Level
 from helmdash.core.budgets.projection import NEWEST_PROMPTS, Projection, Prompt, project
 from helmdash.core.calls.finish import FinishReason
 from helmdash.queries.calls import health_of
@@ -29,13 +30,15 @@ _LOOKED_AT: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnderWay:
-    """A conversation that fills up (projection), or that has stopped (None): its newest reply asked
-    for tools, and no call came since."""
+    """A conversation that fills up (projection: to its next line, to_critical: to that line,
+    whichever is the next), or that has stopped (None): its newest reply asked for tools, and no
+    call came since."""
 
     id: str
     model: str
     health: Health
     projection: Projection | None
+    to_critical: Projection | None
     latest_at: datetime
 
 
@@ -79,11 +82,12 @@ def under_way(*, project_id: int, now: datetime, limit: int) -> tuple[UnderWay, 
         if now - row.latest_at < ACTIVE:
             ahead = project(prompts[pk], row)
             if ahead is not None and ahead.generations <= _GENERATIONS_AHEAD:
-                filling.append(_view(row, ahead))
+                to_critical = project(prompts[pk], row, to=Level.CRITICAL)
+                filling.append(_view(row, ahead, to_critical))
                 continue
         is_asked = endings.get(pk) == FinishReason.TOOL_CALLS.value
         if is_asked and now - row.latest_at >= STALLED_AFTER:
-            stalled.append(_view(row, None))
+            stalled.append(_view(row, None, None))
     filling.sort(key=_nearness)
     return tuple([*filling, *stalled][:limit])
 
@@ -92,11 +96,14 @@ def _nearness(item: UnderWay) -> int:
     return item.projection.generations if item.projection else _GENERATIONS_AHEAD
 
 
-def _view(row: Conversation, projection: Projection | None) -> UnderWay:
+def _view(
+    row: Conversation, projection: Projection | None, to_critical: Projection | None
+) -> UnderWay:
     return UnderWay(
         id=row.name,
         model=row.model,
         health=health_of(row),
         projection=projection,
+        to_critical=to_critical,
         latest_at=row.latest_at,
     )

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from helmdash.core.budgets.levels import HasLines
+from helmdash.core.budgets.levels import HasLines, Level
 from helmdash.core.budgets.projection import Prompt, project
 
 START = datetime(2026, 6, 5, 14, 0, tzinfo=UTC)
@@ -45,6 +45,17 @@ def test_the_next_line_by_the_recent_slope(
     assert (found and (found.level.value, found.generations)) == expected
     if found is not None:
         assert found.time == timedelta(minutes=found.generations)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"), [([10, 40, 70], 5), ([50, 100, 150], 2), ([190, 200, 210], None)]
+)
+def test_one_line_whichever_is_the_next(tokens: list[int], expected: int | None) -> None:
+    prompts = [Prompt(n, START + timedelta(minutes=n), each) for n, each in enumerate(tokens)]
+
+    found = project(prompts, lines(100, 200), to=Level.CRITICAL)
+
+    assert (found and (found.line, found.generations)) == (expected and (200, expected))
 
 
 def test_generations_that_told_nothing_count_for_the_pace_and_the_slope() -> None:
