@@ -191,6 +191,23 @@ def test_figures_of_a_model_tell_its_first_token_and_its_cost(
     assert "no price in its budget" in unpriced
     assert 'data-name="Cost, USD"><span>1.26</span>' in html
 
+def test_what_a_cache_gave_of_an_uncounted_prompt_is_taken_from_no_other(
+    project: ProjectInfo,
+) -> None:
+    """The cost was below nothing: the prompts less 50,000 tokens, at the price of plain input."""
+    budget_id = budgets.table(project_id=project.id).lookup("openai/gpt-4o").budget_id
+    assert budget_id is not None
+    prices = {"input_cost_usd_per_mtok": 2.5, "output_cost_usd_per_mtok": 10.0}
+    change_budget(actor=SHELL, budget_id=budget_id, project_id=project.id, changes=prices)
+    usages = [{"completion_tokens": 5, "cached_tokens": 50_000}, {"prompt_tokens": 1_000}]
+    record(*(make_capture(usage=usage) for usage in usages), project=project)
+
+    (row,) = models.model_rows(project_id=project.id)
+
+    assert (row.priced, row.calls) == (1, 2)
+    assert row.cost_usd == pytest.approx((1_000 * 2.5 + 5 * 10) / 1_000_000)
+
+
 
 # USD, as a table has them
 AMOUNTS = [(0.0, "0.00"), (0.000_01, "< 0.0001"), (0.004_56, "0.0046"), (1234.5, "1,234.50")]
