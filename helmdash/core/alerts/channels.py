@@ -1,9 +1,9 @@
 """Channels: where messages go, and the shape in which each takes them.
 
 Sources: Standard Webhooks (github.com/standard-webhooks, spec 1.0: the three headers and the
-signature), Alertmanager's API v2 (`POST /api/v2/alerts`), PagerDuty's Events API v2
-(`/v2/enqueue`), Slack's incoming webhooks (`text`, `blocks`), Discord's webhooks (`content`,
-`embeds`).
+signature), Alertmanager's API v2 (`POST /api/v2/alerts`, whose `endsAt` may lie ahead), PagerDuty's
+Events API v2 (`/v2/enqueue`), Slack's incoming webhooks (`text`, `blocks`), Discord's webhooks
+(`content`, `embeds`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import hmac
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeAlias
 
@@ -84,6 +84,9 @@ PAGERDUTY_URL: Final = "https://events.pagerduty.com"
 # characters, Discord 10 embeds of 4,096 and 6,000 in all.
 _MOST_NAMED: Final = 15
 _LINE_CHARS: Final = 180
+# What fires is told once and its end once; one whose end never comes (its rule was deleted, this
+# server is gone) does not stay for ever.
+_GOES_ON: Final = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +167,7 @@ def outgoing(target: Target, message: Message, links: Links, *, now: datetime) -
     if target.kind is ChannelKind.EMAIL:
         to = tuple(part.strip() for part in target.address.split(",") if part.strip())
         return Mail(to=to, subject=headline(message)[:_LINE_CHARS], text=_text(message, links))
-    path, headers, body = _SHAPES[target.kind](target, message, links)
+    path, headers, body = _SHAPES[target.kind](target, message, links, now)
     content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     if target.kind is ChannelKind.WEBHOOK:
         headers = signed(content, key=message.key, secret=target.secret, now=now)
@@ -216,7 +219,7 @@ def secret_bytes(secret: str) -> bytes:
 _Shaped = tuple[str, tuple[tuple[str, str], ...], object]
 
 
-def _webhook(target: Target, message: Message, links: Links) -> _Shaped:
+def _webhook(target: Target, message: Message, links: Links, now: datetime) -> _Shaped:
     body = {
         "version": 1,
         "dedup_key": message.key,
@@ -249,7 +252,7 @@ def _webhook(target: Target, message: Message, links: Links) -> _Shaped:
     return "", (), body
 
 
-def _slack(target: Target, message: Message, links: Links) -> _Shaped:
+def _slack(target: Target, message: Message, links: Links, now: datetime) -> _Shaped:
     lines = [f"*{_slack_safe(headline(message))}*"]
     lines += [_slack_safe(line) for line in _named(message, links)]
     if links.acknowledgement:
@@ -263,7 +266,7 @@ def _slack_safe(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _discord(target: Target, message: Message, links: Links) -> _Shaped:
+def _discord(target: Target, message: Message, links: Links, now: datetime) -> _Shaped:
     lines = list(_named(message, links))
     if links.acknowledgement:
         lines.append(f"Acknowledge: {links.acknowledgement}")
@@ -291,13 +294,18 @@ def _tone(message: Message) -> str:
     return "failure" if message.severity == "critical" else "warning"
 
 
-def _alertmanager(target: Target, message: Message, links: Links) -> _Shaped:
+def _alertmanager(target: Target, message: Message, links: Links, now: datetime) -> _Shaped:
     token = (("authorization", f"Bearer {target.secret}"),) if target.secret else ()
-    return "/api/v2/alerts", token, [_labelled(entry, message, links) for entry in message.entries]
+    entries = message.entries
+    # Without an end it takes an alert that it is told of once to be over after `resolve_timeout`,
+    # five minutes by default.
+    lasts = (now + _GOES_ON).isoformat()
+    return "/api/v2/alerts", token, [_labelled(each, message, links, lasts) for each in entries]
 
 
-def _labelled(entry: Entry, message: Message, links: Links) -> dict[str, object]:
-    """Labels tell alerts apart, so what changes while one goes on is an annotation."""
+def _labelled(entry: Entry, message: Message, links: Links, lasts: str) -> dict[str, object]:
+    """Labels tell alerts apart, so what changes while one goes on is an annotation. lasts: the end
+    of one that has none yet."""
     told: dict[str, object] = {
         "labels": {
             "alertname": message.rule,
@@ -312,14 +320,13 @@ def _labelled(entry: Entry, message: Message, links: Links) -> dict[str, object]
             "severity": entry.severity,
         },
         "startsAt": entry.starts_at,
+        "endsAt": entry.ends_at or lasts,
     }
-    if entry.ends_at is not None:
-        told["endsAt"] = entry.ends_at
     url = links.page(entry.path)
     return told | ({"generatorURL": url} if url else {})
 
 
-def _pagerduty(target: Target, message: Message, links: Links) -> _Shaped:
+def _pagerduty(target: Target, message: Message, links: Links, now: datetime) -> _Shaped:
     """A rule that tells each change on its own has an incident for each alert; one that gathers has
     a single one, open while any of its alerts fires."""
     first = message.entries[0]
@@ -342,7 +349,7 @@ def _pagerduty(target: Target, message: Message, links: Links) -> _Shaped:
     return "/v2/enqueue", (), body
 
 
-_SHAPES: Final[Mapping[ChannelKind, Callable[[Target, Message, Links], _Shaped]]] = {
+_SHAPES: Final[Mapping[ChannelKind, Callable[[Target, Message, Links, datetime], _Shaped]]] = {
     ChannelKind.WEBHOOK: _webhook,
     ChannelKind.SLACK: _slack,
     ChannelKind.DISCORD: _discord,

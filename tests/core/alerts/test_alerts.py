@@ -187,6 +187,9 @@ def test_every_channel_says_what_fires_and_what_is_over() -> None:
     assert (post.origin, post.path) == ("https://am.example", "/prefix/api/v2/alerts")
     assert body[0]["labels"] == sent(ChannelKind.ALERTMANAGER, firing)[1][0]["labels"]
     assert body[0]["endsAt"] == (NOW + MINUTE).isoformat()
+    # One without an end would be over there after five minutes, since it is told once.
+    _, body = sent(ChannelKind.ALERTMANAGER, firing)
+    assert datetime.fromisoformat(body[0]["endsAt"]) == NOW + timedelta(days=7)
     assert ("authorization", "Bearer s3") in post.headers
 
     post, body = sent(ChannelKind.PAGERDUTY, firing, "https://events.pagerduty.com")
