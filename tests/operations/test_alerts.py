@@ -320,6 +320,34 @@ def test_who_is_erased_is_in_no_message_and_old_ones_go(project: ProjectInfo) ->
     assert (forget_old(now=later), AlertDelivery.objects.count()) == (1, 0)
 
 
+def test_a_message_that_waits_counts_no_more_who_is_erased(project: ProjectInfo) -> None:
+    """It said that one was resolved, and the log went on with the old number."""
+    rule(project, RuleKind.LEVEL, channel(project), name="Full")
+    for name in ("stays", "too", "erased"):
+        call(project, CRITICAL, name)
+    look(NOW + 5 * SECOND)
+    assert look(NOW + 40 * SECOND) == 1
+
+    erase_conversation(actor=SHELL, project=project, conversation="erased", now=NOW)
+
+    receiver = Receiver()
+    receiver.deliver()
+    _, body = receiver.got[0]
+    assert (body["title"], body["firing"], body["total"]) == ("Full: 2 firing", 2, 2)
+    assert "Full: 2 firing" in AlertMessage.objects.values_list("headline", flat=True)
+
+
+def test_an_alert_that_only_has_the_name_of_who_is_erased_stays(project: ProjectInfo) -> None:
+    rule(project, RuleKind.SILENCE, channel(project), group_s=0)
+    call(project, HEALTHY, "calls")
+    assert look(NOW + 61 * MINUTE) == 1
+
+    erase_conversation(actor=SHELL, project=project, conversation="calls", now=NOW)
+
+    assert Alert.objects.filter(subject="calls", resolved_at__isnull=True).exists()
+    assert AlertMessage.objects.get().headline == "No calls for 60 minutes"
+
+
 @pytest.mark.parametrize("is_erased", [True, False])
 def test_what_is_forgotten_and_fires_again_is_told_under_other_keys(
     project: ProjectInfo, is_erased: bool

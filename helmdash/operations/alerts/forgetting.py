@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -9,6 +10,8 @@ import orjson
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
+from helmdash.core.alerts.messages import Entry, Message, headline
+from helmdash.core.alerts.rules import KINDS
 from helmdash.operations.alerts.delivering import give_up_old, message_of
 from helmdash.operations.database.transactions import write
 from helmdash.records.models import Alert, AlertDelivery, AlertMessage, AlertRule
@@ -16,6 +19,10 @@ from helmdash.records.models import Alert, AlertDelivery, AlertMessage, AlertRul
 # The log is for asking why nobody was called, which somebody asks within days.
 KEPT: Final = timedelta(days=30)
 _BATCH: Final = 500
+# Others may have a subject that is called as a conversation is.
+_OF_CONVERSATIONS: Final = [
+    kind.value for kind, row in KINDS.items() if row.subject == "conversation"
+]
 
 
 def forget_old(*, now: datetime) -> int:
@@ -49,13 +56,23 @@ def forget_conversation(*, project_id: int, name: str) -> None:
     # In one order, so that two erasures wait for each other.
     list(rules.select_for_update().order_by("pk").values_list("pk", flat=True))
     rules.update(updated_at=Now())
-    Alert.objects.filter(project_id=project_id, subject=name[:300]).delete()
+    mine = {"project_id": project_id, "rule__kind__in": _OF_CONVERSATIONS}
+    Alert.objects.filter(subject=name[:300], **mine).delete()
     spelt = orjson.dumps(name).decode()
-    for row in AlertMessage.objects.filter(project_id=project_id, body__contains=spelt):
-        entries = message_of(row).entries
-        left = [each for each in entries if each.subject != name]
+    for row in AlertMessage.objects.filter(body__contains=spelt, **mine):
+        message = message_of(row)
+        left = tuple(each for each in message.entries if each.subject != name)
         if not left:
             row.delete()
-        elif len(left) < len(entries):
-            row.body = orjson.dumps(orjson.loads(row.body) | {"entries": left}).decode()
-            row.save(update_fields=["body"])
+        elif len(left) < len(message.entries):
+            told = _without(message, left)
+            row.body, row.headline = orjson.dumps(told).decode(), headline(told)[:500]
+            row.save(update_fields=["body", "headline"])
+
+
+def _without(message: Message, left: tuple[Entry, ...]) -> Message:
+    """The message with these entries alone, and as many changes fewer."""
+    gone = [each for each in message.entries if each not in left]
+    firing = message.firing - sum(each.status == "firing" for each in gone)
+    total = message.total - len(gone)
+    return replace(message, entries=left, total=total, firing=max(firing, 0))
