@@ -210,7 +210,7 @@ def test_a_look_from_before_an_erasure_brings_no_name_back(project: ProjectInfo)
     assert [each.subject for each in seen] == ["erased"]
 
     def forget() -> None:
-        forget_conversation(project_id=project.id, name="erased")
+        forget_conversation(project_id=project.id, name="erased", now=NOW)
 
     write(forget)
     write(lambda: looking._apply(row, seen, NOW + 5 * SECOND))

@@ -337,6 +337,77 @@ def test_a_message_that_waits_counts_no_more_who_is_erased(project: ProjectInfo)
     assert "Full: 2 firing" in AlertMessage.objects.values_list("headline", flat=True)
 
 
+def test_an_end_that_waits_to_be_sent_goes_without_the_name(project: ProjectInfo) -> None:
+    rule(project, RuleKind.LEVEL, channel(project), group_s=0)
+    call(project, CRITICAL, "erased")
+    look(NOW + 5 * SECOND)
+    receiver = Receiver()
+    receiver.deliver()
+    call(project, HEALTHY, "erased", at=NOW + 10 * SECOND)
+    look(NOW + 15 * SECOND)
+
+    erase_conversation(actor=SHELL, project=project, conversation="erased", now=NOW + MINUTE)
+    receiver.deliver()
+
+    assert [title for _, title in receiver.told] == [
+        "erased is critical",
+        "Resolved: an erased conversation",
+    ]
+
+
+@pytest.mark.parametrize("group_s", [0, 30])
+def test_who_was_told_of_an_alert_hears_of_its_end_where_its_conversation_is_erased(
+    project: ProjectInfo, group_s: int
+) -> None:
+    """An incident would stay open for good. By the alert's key, without the name."""
+    hook, pager = channel(project), channel(project, ChannelKind.PAGERDUTY)
+    rule(project, RuleKind.LEVEL, hook, pager, group_s=group_s)
+    call(project, CRITICAL, "erased")
+    assert look(NOW + 5 * SECOND) + look(NOW + 40 * SECOND) == 1
+    receiver = Receiver()
+    receiver.deliver()
+
+    erase_conversation(actor=SHELL, project=project, conversation="erased", now=NOW + MINUTE)
+    look(NOW + 2 * MINUTE)
+    receiver.deliver(now=NOW + 2 * MINUTE)
+
+    began, over = (body for name, body in receiver.got if name == "webhook")
+    triggered, resolved = (body for name, body in receiver.got if name == "pagerduty")
+    assert (over["title"], over["firing"]) == ("Resolved: an erased conversation", 0)
+    (alert,) = over["alerts"]
+    assert alert["dedup_key"] == began["alerts"][0]["dedup_key"]
+    assert (alert["status"], alert["ends_at"]) == ("resolved", (NOW + MINUTE).isoformat())
+    assert (resolved["event_action"], resolved["dedup_key"]) == ("resolve", triggered["dedup_key"])
+    assert "erased" not in {alert["subject"], alert["detail"], alert["url"]}
+
+
+def test_nobody_hears_of_the_end_of_what_they_were_not_told_of(project: ProjectInfo) -> None:
+    """Over already, not told yet, or of a rule that is switched off."""
+    number = channel(project)
+    rule(project, RuleKind.LEVEL, number, name="at once", group_s=0)
+    off = rule(project, RuleKind.LEVEL, number, name="off", group_s=0)
+    call(project, CRITICAL, "over")
+    call(project, HEALTHY, "over", at=NOW + SECOND)
+    call(project, CRITICAL, "erased")
+    look(NOW + 5 * SECOND)
+    call(project, CRITICAL, "over", at=NOW + 6 * SECOND)
+    look(NOW + 10 * SECOND)
+    call(project, HEALTHY, "over", at=NOW + 11 * SECOND)
+    look(NOW + 15 * SECOND)
+    AlertRule.objects.filter(pk=off).update(enabled=False)
+    rule(project, RuleKind.LEVEL, number, name="gathers")
+    call(project, CRITICAL, "fresh", at=NOW + 16 * SECOND)
+    AlertRule.objects.exclude(name="gathers").update(enabled=False)
+    look(NOW + 20 * SECOND)
+    AlertMessage.objects.all().delete()
+
+    for name in ("over", "erased", "fresh"):
+        erase_conversation(actor=SHELL, project=project, conversation=name, now=NOW + MINUTE)
+
+    assert not AlertMessage.objects.exists()
+    assert not Alert.objects.exists()
+
+
 def test_an_alert_that_only_has_the_name_of_who_is_erased_stays(project: ProjectInfo) -> None:
     rule(project, RuleKind.SILENCE, channel(project), group_s=0)
     call(project, HEALTHY, "calls")

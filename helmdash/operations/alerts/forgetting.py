@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -10,8 +11,9 @@ import orjson
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
-from helmdash.core.alerts.messages import Entry, Message, headline
+from helmdash.core.alerts.messages import Entry, Message, headline, messages_of
 from helmdash.core.alerts.rules import KINDS
+from helmdash.operations.alerts import looking
 from helmdash.operations.alerts.delivering import give_up_old, message_of
 from helmdash.operations.database.transactions import write
 from helmdash.records.models import Alert, AlertDelivery, AlertMessage, AlertRule
@@ -19,6 +21,7 @@ from helmdash.records.models import Alert, AlertDelivery, AlertMessage, AlertRul
 # The log is for asking why nobody was called, which somebody asks within days.
 KEPT: Final = timedelta(days=30)
 _BATCH: Final = 500
+_ERASED: Final = "an erased conversation"
 # Others may have a subject that is called as a conversation is.
 _OF_CONVERSATIONS: Final = [
     kind.value for kind, row in KINDS.items() if row.subject == "conversation"
@@ -45,9 +48,9 @@ def forget_old(*, now: datetime) -> int:
     return gone
 
 
-def forget_conversation(*, project_id: int, name: str) -> None:
+def forget_conversation(*, project_id: int, name: str, now: datetime) -> None:
     """Take a conversation out of alerts and messages, also of those that wait to be sent; in the
-    caller's transaction.
+    caller's transaction. Who was told of an alert of it is told of its end, without the name.
 
     A look that is under way has read the name, and writes rows whole. The rules are locked first,
     as a look does for each write, and changed: it finds that, and is done again.
@@ -57,9 +60,14 @@ def forget_conversation(*, project_id: int, name: str) -> None:
     list(rules.select_for_update().order_by("pk").values_list("pk", flat=True))
     rules.update(updated_at=Now())
     mine = {"project_id": project_id, "rule__kind__in": _OF_CONVERSATIONS}
-    Alert.objects.filter(subject=name[:300], **mine).delete()
+    alerts = Alert.objects.filter(subject=name[:300], **mine)
     spelt = orjson.dumps(name).decode()
-    for row in AlertMessage.objects.filter(body__contains=spelt, **mine):
+    rows = list(AlertMessage.objects.filter(body__contains=spelt, **mine).order_by("id"))
+    heard = _heard(rows, name)
+    rows_of_alerts = list(alerts.select_related("rule__project"))
+    open_ones = [each for each in rows_of_alerts if _is_open(each, heard.get(each.rule_id))]
+    alerts.delete()
+    for row in rows:
         message = message_of(row)
         left = tuple(each for each in message.entries if each.subject != name)
         if not left:
@@ -68,6 +76,22 @@ def forget_conversation(*, project_id: int, name: str) -> None:
             told = _without(message, left)
             row.body, row.headline = orjson.dumps(told).decode(), headline(told)[:500]
             row.save(update_fields=["body", "headline"])
+    for each in open_ones:
+        _tell_end(each, now)
+
+
+def _heard(rows: Sequence[AlertMessage], name: str) -> dict[int | None, str]:
+    """By rule the status of the subject in the newest of the messages that arrived anywhere; "" of
+    a rule of which none did. rows: oldest first."""
+    sent = AlertDelivery.objects.filter(message__in=rows, state="sent")
+    arrived = set(sent.values_list("message_id", flat=True))
+    heard: dict[int | None, str] = {}
+    for row in rows:
+        told = [each.status for each in message_of(row).entries if each.subject == name]
+        heard.setdefault(row.rule_id, "")
+        if told and row.pk in arrived:
+            heard[row.rule_id] = told[-1]
+    return heard
 
 
 def _without(message: Message, left: tuple[Entry, ...]) -> Message:
@@ -76,3 +100,45 @@ def _without(message: Message, left: tuple[Entry, ...]) -> Message:
     firing = message.firing - sum(each.status == "firing" for each in gone)
     total = message.total - len(gone)
     return replace(message, entries=left, total=total, firing=max(firing, 0))
+
+
+def _is_open(alert: Alert, heard: str | None) -> bool:
+    """Whether somebody was told that it began, and not that it is over. heard: the status that was
+    told last; None: its messages are too old to be kept."""
+    if not alert.rule.enabled:
+        return False
+    if heard is not None:
+        return heard == "firing"
+    state = looking.state_of(alert)
+    return state.told_episode == state.episode and (state.is_firing or state.is_pending)
+
+
+def _tell_end(alert: Alert, now: datetime) -> None:
+    """By the key that its beginning had: who opened something for it closes that."""
+    rule, state = alert.rule, looking.state_of(alert)
+    over = replace(
+        state,
+        title=_ERASED,
+        detail="",
+        path="",
+        resolved_at=state.resolved_at or now,
+        revision=state.revision + 1,
+        changed_at=now,
+    )
+    found = messages_of(
+        [over],
+        uid=rule.uid,
+        project=rule.project.slug,
+        rule=rule.name,
+        kind=rule.kind,
+        firing=Alert.objects.filter(rule=rule, resolved_at__isnull=True).count(),
+        is_grouped=rule.group_s > 0,
+    )
+    nameless = [
+        replace(message, entries=tuple(replace(each, subject="") for each in message.entries))
+        for message, _ in found
+    ]
+    channels = looking.channels_of(rule)
+    looking.store_messages(
+        nameless, project_id=rule.project_id, rule=rule, channels=channels, now=now
+    )

@@ -115,7 +115,7 @@ def _apply(row: AlertRule, seen: Sequence[Seen], now: datetime) -> None:
     changed: list[Alert] = []
     for each in seen:
         alert = known.get(each.subject)
-        state = advance(_state_of(alert) if alert else None, each, now=now)
+        state = advance(state_of(alert) if alert else None, each, now=now)
         if state is None:
             continue
         if alert is None:
@@ -143,7 +143,8 @@ def _is_still(row: AlertRule) -> bool:
     return locked.values_list("updated_at", flat=True).first() == row.updated_at
 
 
-def _state_of(alert: Alert) -> AlertState:
+def state_of(alert: Alert) -> AlertState:
+    """Where a stored alert stands."""
     values = {name: getattr(alert, name) for name in _STATE}
     values["severity"] = Severity(alert.severity)
     return AlertState(
@@ -172,7 +173,7 @@ def _tell(row: AlertRule, settings: RuleSettings, now: datetime) -> int:
     if first is None or is_quiet or not is_group_due(first, group_s=settings.group_s, now=now):
         return 0
     alerts = {each.subject: each for each in pending}
-    states = [_state_of(each) for each in alerts.values()]
+    states = [state_of(each) for each in alerts.values()]
     told = [each for each in states if is_worth_telling(each, settings.quiet)]
     worth = {each.subject for each in told}
     _pass_over([alerts[each.subject] for each in states if each.subject not in worth])
@@ -186,7 +187,7 @@ def _tell(row: AlertRule, settings: RuleSettings, now: datetime) -> int:
         firing=firing,
         is_grouped=settings.group_s > 0,
     )
-    channels = _channels_of(row)
+    channels = channels_of(row)
     made = 0
     for some in _together(messages):
         rows = [(message, [alerts[each.subject] for each in states]) for message, states in some]
@@ -277,7 +278,8 @@ def _as_seen(alerts: Sequence[Alert]) -> QuerySet[Alert]:
     return Alert.objects.filter(pk__in=[each.pk for each in alerts], pending_since__isnull=False)
 
 
-def _channels_of(row: AlertRule) -> list[AlertChannel]:
+def channels_of(row: AlertRule) -> list[AlertChannel]:
+    """The channels that a rule tells, but for those that are switched off or gone."""
     return list(
         AlertChannel.objects.filter(
             project_id=row.project_id, pk__in=row.channels, enabled=True

@@ -130,7 +130,7 @@ def _erase_one(project: ProjectInfo, name: str, *, now: datetime, batch: int) ->
         if write(partial(_delete_if_empty, row, now)):
             break
         row = Conversation.objects.filter(pk=row.pk).first()
-    write(partial(forget_conversation, project_id=project.id, name=name))
+    write(partial(forget_conversation, project_id=project.id, name=name, now=now))
     forget_in_views(project_id=project.id, conversation=name, nameless=_NAMELESS)
     waiting = PendingPrompt.objects.filter(project_id=project.id, conversation_name=name)
     prompts, _ = waiting.delete()
