@@ -337,6 +337,27 @@ def test_a_message_that_waits_counts_no_more_who_is_erased(project: ProjectInfo)
     assert "Full: 2 firing" in AlertMessage.objects.values_list("headline", flat=True)
 
 
+@pytest.mark.parametrize("name", ["erased", "e" * 100])
+def test_the_audit_log_forgets_who_is_erased_in_what_was_acknowledged(
+    project: ProjectInfo, name: str
+) -> None:
+    rule(project, RuleKind.LEVEL, channel(project), group_s=0)
+    for each in (name, f"{name}-2"):
+        call(project, CRITICAL, each)
+    look(NOW + 5 * SECOND)
+    for message in AlertMessage.objects.all():
+        token = acknowledging.path_of(message.key, project_id=project.id).split("/")[-2]
+        assert acknowledging.acknowledge(token, now=NOW)
+
+    erase_conversation(actor=SHELL, project=project, conversation=name, now=NOW)
+
+    told = AuditEntry.objects.filter(kind="alert rule", action="acknowledged")
+    assert sorted(told.values_list("subject", flat=True))[0] == "(erased)"
+    assert not told.filter(subject=f"{name} is critical").exists()
+    if len(name) < 80:
+        assert told.filter(subject=f"{name}-2 is critical").exists()
+
+
 def test_an_end_that_waits_to_be_sent_goes_without_the_name(project: ProjectInfo) -> None:
     rule(project, RuleKind.LEVEL, channel(project), group_s=0)
     call(project, CRITICAL, "erased")

@@ -16,7 +16,15 @@ from helmdash.core.alerts.rules import KINDS
 from helmdash.operations.alerts import looking
 from helmdash.operations.alerts.delivering import give_up_old, message_of
 from helmdash.operations.database.transactions import write
-from helmdash.records.models import Alert, AlertDelivery, AlertMessage, AlertRule
+from helmdash.queries.alerts.observing import short
+from helmdash.records.models import (
+    Alert,
+    AlertDelivery,
+    AlertMessage,
+    AlertRule,
+    AuditEntry,
+)
+from helmdash.records.querysets import starts_with
 
 # The log is for asking why nobody was called, which somebody asks within days.
 KEPT: Final = timedelta(days=30)
@@ -78,6 +86,19 @@ def forget_conversation(*, project_id: int, name: str, now: datetime) -> None:
             row.save(update_fields=["body", "headline"])
     for each in open_ones:
         _tell_end(each, now)
+
+
+def forget_acknowledged(*, project_id: int, name: str, nameless: str) -> None:
+    """Call a conversation `nameless` in what the audit log has of messages on it that somebody
+    acknowledged: it has their titles, which begin with the name."""
+    rows = AuditEntry.objects.filter(
+        project_id=project_id, kind="alert rule", action="acknowledged"
+    )
+    titles = [
+        f"{before}{short(name)}{after}" for before in ("", "Resolved: ") for after in (" ", ": ")
+    ]
+    for each in titles:
+        rows.filter(starts_with("subject", each)).update(subject=nameless)
 
 
 def _heard(rows: Sequence[AlertMessage], name: str) -> dict[int | None, str]:

@@ -20,7 +20,7 @@ from django.db import connection, models
 from helmdash.answers import JsonName
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations import idempotency
-from helmdash.operations.alerts.forgetting import forget_conversation
+from helmdash.operations.alerts.forgetting import forget_acknowledged, forget_conversation
 from helmdash.operations.database.scrubbing import scrub
 from helmdash.operations.database.steps import StepSize
 from helmdash.operations.database.transactions import write, write_and_pause
@@ -120,6 +120,7 @@ def _erase_one(project: ProjectInfo, name: str, *, now: datetime, batch: int) ->
     recorder().forget_rejected(project_id=project.id, conversation=name)
     told = AuditEntry.objects.filter(project_id=project.id, kind="conversation")
     told.filter(subject=name[:SUBJECT_CHARS]).update(subject=_NAMELESS)
+    forget_acknowledged(project_id=project.id, name=name, nameless=_NAMELESS)
     row = Conversation.objects.filter(project_id=project.id, name=name).first()
     erased = _erase_asks(project.id, name, now=now, batch=batch)
     size = StepSize(batch)

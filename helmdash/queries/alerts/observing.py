@@ -128,7 +128,7 @@ def _level_of(rule: Watched, row: Conversation, now: datetime) -> Iterator[Seen]
         yield Seen(
             subject=row.name,
             severity=_severity(level),
-            title=f"{_short(row.name)} is {LEVELS[level].word.lower()}",
+            title=f"{short(row.name)} is {LEVELS[level].word.lower()}",
             detail=_fill(row),
             path=conversation_path(row.name),
         )
@@ -166,7 +166,7 @@ def _countdown(rule: Watched, now: datetime) -> Iterator[Seen]:
 def countdown_title(name: str, generations: int) -> str:
     """What is said of a conversation that is so many generations before its critical line."""
     unit = "generation" if generations == 1 else "generations"
-    return f"{_short(name)}: about {generations} {unit} to critical"
+    return f"{short(name)}: about {generations} {unit} to critical"
 
 
 def _cuts(rule: Watched, now: datetime) -> Iterator[Seen]:
@@ -181,7 +181,7 @@ def _cuts(rule: Watched, now: datetime) -> Iterator[Seen]:
         yield Seen(
             subject=row.name,
             severity=Severity.CRITICAL,
-            title=f"{_short(row.name)}: generation {row.cut_generation} was probably cut",
+            title=f"{short(row.name)}: generation {row.cut_generation} was probably cut",
             detail=row.model,
             path=conversation_path(row.name),
         )
@@ -207,7 +207,7 @@ def _refusals(rule: Watched, now: datetime) -> Iterator[Seen]:
         yield Seen(
             subject=subject,
             severity=Severity.CRITICAL,
-            title=f"{_short(subject)}: a prompt was refused as too long",
+            title=f"{short(subject)}: a prompt was refused as too long",
             detail=model,
             path=path,
         )
@@ -228,7 +228,7 @@ def _failing(rule: Watched, now: datetime) -> Iterator[Seen]:
         yield Seen(
             subject=f"{group.cause.value} {group.model_key}"[:300],
             severity=Severity.WARNING,
-            title=f"{_short(group.model_key)}: {group.calls:,} calls {words}",
+            title=f"{short(group.model_key)}: {group.calls:,} calls {words}",
             detail=f"in {minutes} minutes",
             path=calls_path(group.query, since, just_after(now)),
         )
@@ -244,7 +244,7 @@ def _rates(rule: Watched, now: datetime) -> Iterator[Seen]:
             yield Seen(
                 subject=model,
                 severity=Severity.WARNING,
-                title=f"{_short(model)}: {failed:,} of {calls:,} calls fail",
+                title=f"{short(model)}: {failed:,} of {calls:,} calls fail",
                 detail=f"in {minutes} minutes; {failed_before:,} of {calls_before:,} in the week "
                 "before",
                 path=calls_path(f"{term_text('key', model)} outcome:failed", since, now),
@@ -266,7 +266,7 @@ def _latencies(rule: Watched, now: datetime) -> Iterator[Seen]:
             yield Seen(
                 subject=model,
                 severity=Severity.WARNING,
-                title=f"{_short(model)}: {slow:,} of {sum(now_ms.values()):,} calls are slow",
+                title=f"{short(model)}: {slow:,} of {sum(now_ms.values()):,} calls are slow",
                 detail=f"slower than {usual:,} ms, as 5 in 100 were in the week before",
                 path=calls_path(query, since, now),
             )
@@ -385,7 +385,7 @@ def _severity(level: Level) -> Severity:
     return Severity.CRITICAL if LEVELS[level].severity >= _WORST else Severity.WARNING
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
     """A name within a line; messages of people's tools are cut anyway, and would lose the fact."""
     return name if len(name) <= 80 else f"{name[:79]}…"
 
