@@ -191,6 +191,7 @@ def test_figures_of_a_model_tell_its_first_token_and_its_cost(
     assert "no price in its budget" in unpriced
     assert 'data-name="Cost, USD"><span>1.26</span>' in html
 
+
 def test_what_a_cache_gave_of_an_uncounted_prompt_is_taken_from_no_other(
     project: ProjectInfo,
 ) -> None:
@@ -206,7 +207,6 @@ def test_what_a_cache_gave_of_an_uncounted_prompt_is_taken_from_no_other(
 
     assert (row.priced, row.calls) == (1, 2)
     assert row.cost_usd == pytest.approx((1_000 * 2.5 + 5 * 10) / 1_000_000)
-
 
 
 # USD, as a table has them

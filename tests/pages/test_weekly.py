@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from functools import partial
 from html import unescape
 
+import pytest
 from django.test import Client
 from django.utils import timezone
 
+from helmdash.core.access.permissions import SHELL
+from helmdash.core.calls.capture import CapturedTrim, SentSizes
+from helmdash.operations.budgets.editing import change_budget
+from helmdash.queries import weekly
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.budgets import budgets
+from helmdash.queries.evidence.net_value import net_report
 from tests.factories import make_capture, make_suggestion, record
 
 _LINK = re.compile(r"(?<!\\)\[((?:[^\]\\]|\\.)*)\]\(([^)]*)\)")
@@ -80,6 +88,39 @@ def test_a_week_without_anything_says_so(owner: Client, project: ProjectInfo) ->
     assert told.count("- None") == told.count("- Nothing") == 1
     assert "no calls" in told
     assert "None in these seven days" in owner.get("/weekly/").getvalue().decode()
+
+
+def test_markdown_and_mail_say_what_their_net_values_leave_out(
+    owner: Client, project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the page does: those without a price, and that a week of many is told by the newest."""
+    budget_id = budgets.table(project_id=project.id).lookup("openai/gpt-4o").budget_id
+    assert budget_id is not None
+    prices = {"input_cost_usd_per_mtok": 2.5}
+    change_budget(actor=SHELL, budget_id=budget_id, project_id=project.id, changes=prices)
+    at = timezone.now() - timedelta(hours=3)
+    for number, model in enumerate(("openai/gpt-4o", "mistral/small")):
+        trimmed = {"trim": CapturedTrim(before_bytes=900, after_bytes=600)}
+        for name, more in (("whole", {}), ("cut", trimmed)):
+            record(
+                make_capture(
+                    id=f"{name}-{number}",
+                    model=model,
+                    conversation=f"talk-{number}",
+                    usage={"prompt_tokens": 1_000, "completion_tokens": 1, "cached_tokens": 0},
+                    sent=SentSizes(bytes=600),
+                    started_at=at,
+                    **more,
+                )
+            )
+
+    said = _LINK.sub(r"\1", owner.get("/weekly/report.md").getvalue().decode())
+    assert "Net value of 2 × Trim: +1,000 tokens, +0.0013 USD; 1 of them unknown in USD" in said
+    assert "newest" not in said
+
+    monkeypatch.setattr(weekly, "net_report", partial(net_report, most=1))
+    said = _LINK.sub(r"\1", owner.get("/weekly/report.md").getvalue().decode())
+    assert "- Net values are of the newest 200 Trims and 200 fresh starts" in said
 
 
 def test_a_failing_group_leads_to_just_its_calls(owner: Client, project: ProjectInfo) -> None:

@@ -13,6 +13,7 @@ from helmdash.core.text.time_ranges import TimeRange
 from helmdash.pages.parts import words
 from helmdash.pages.parts.net_value import kind_words, signed_dollars
 from helmdash.pages.parts.suggestions import shown
+from helmdash.queries.evidence.net_value import MOST_READ
 from helmdash.queries.evidence.shortened import NetPart, NetSums
 from helmdash.queries.evidence.suggestions import SuggestionView
 from helmdash.queries.weekly import Traffic, WeeklyReport
@@ -163,7 +164,11 @@ class _Told:
             path = self._calls(self._week, query="has:cached")
             said = f"{report.now.cached_tokens:,} prompt tokens"
             found.append([Piece(said, path), Piece(" read from providers' caches")])
-        return found + [self._net(sums) for sums in report.net.kinds]
+        found += [self._net(sums) for sums in report.net.kinds]
+        if report.net.is_sample:
+            said = f"Net values are of the newest {MOST_READ} Trims and {MOST_READ} fresh starts."
+            found.append([Piece(said)])
+        return found
 
     def _net(self, sums: NetSums) -> Line:
         """What the shortened prompts of one kind came to, with what is not known."""
@@ -182,6 +187,10 @@ class _Told:
         if tokens.sum is not None and tokens.unknown:
             unknown = self._to("net-value", **given, part=NetPart.NET_UNKNOWN.value)
             line += [Piece("; "), Piece(f"{tokens.unknown:,}", unknown), Piece(" of them unknown")]
+        if usd.sum is not None and usd.unknown:
+            unknown = self._to("net-value", **given, part=NetPart.USD_UNKNOWN.value)
+            end = " unknown in USD" if tokens.unknown else " of them unknown in USD"
+            line += [Piece("; "), Piece(f"{usd.unknown:,}", unknown), Piece(end)]
         return line
 
     def waiting(self) -> list[Line]:
