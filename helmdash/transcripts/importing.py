@@ -25,8 +25,6 @@ _MAX_BATCH_CHARS = 2_000_000
 # is read at one look and given at the first after its file was quiet: within 2 s. Seconds.
 _LOOK_SECONDS = 0.4
 _SEARCH_SECONDS = 4.0
-# A response is complete when its file has been quiet for so long.
-_QUIET_SECONDS = 1.0
 
 
 @dataclass
@@ -198,7 +196,9 @@ class Importer:
                 each.stamp, each.is_quiet = stamp, False
                 self._done_bytes += stamp.size if is_first else 0
                 self._tell(each.agent)
-        elif not each.is_quiet and time.time() - stamp.changed_ns / 1e9 >= _QUIET_SECONDS:
+        elif (
+            not each.is_quiet and time.time() - stamp.changed_ns / 1e9 >= each.reader.quiet_seconds
+        ):
             each.is_quiet = self._read(each, is_final=True)
             if each.is_quiet:
                 self._finished.append((each.path, stamp))

@@ -22,6 +22,8 @@ from helmdash.transcripts.calls import Origin, TranscriptCall
 MAX_LINE_BYTES = 64 * 1024 * 1024
 # A document that is read whole, such as a task of Cline's.
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+# A response is complete when its file has been quiet for so long.
+QUIET_SECONDS = 1.0
 # What a line or a document may hold: each value is an object of some 80 bytes, and 20 million of
 # the shortest fit into a line. The longest real ones are texts and images: few values.
 _MOST_VALUES = 1_000_000
@@ -62,6 +64,11 @@ class FileReader(Protocol):
     @property
     def done_bytes(self) -> int:
         """How much of the file has been read; 0 where it is read as a whole."""
+
+    @property
+    def quiet_seconds(self) -> float:
+        """How long the file has to be as it is until nothing more is expected of its newest
+        response."""
 
     def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:
         """The calls since the last time. is_final: nothing more is expected now, so that what may
@@ -140,11 +147,17 @@ class LinesFile:
         """See FileReader."""
         return self._lines.offset
 
+    @property
+    def quiet_seconds(self) -> float:
+        """See FileReader."""
+        return QUIET_SECONDS
+
 
 class WholeFile:
     """What readers of whole documents have in common."""
 
     done_bytes = 0
+    quiet_seconds = QUIET_SECONDS
 
     def __init__(self, path: Path) -> None:
         self.left_out: Counter[str] = Counter()

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import count
@@ -284,6 +285,63 @@ def test_a_file_is_followed_as_it_grows(tmp_path: Path) -> None:
     assert {"anthropic:req_one"} <= looks[1]
     assert looks[4] >= {"anthropic:req_one", "anthropic:req_late"}
     assert importer.summaries["claude"].files == 2
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_a_sub_agents_response_is_given_when_its_last_block_is_there(
+    tmp_path: Path, is_followed: bool
+) -> None:
+    """Its first lines have a placeholder for the tokens of the answer, and a block may take long:
+    who is told of an id again takes nothing more."""
+    growing = {"input_tokens": 10, "output_tokens": 3}
+    whole: dict[str, Any] = {**growing, "output_tokens": 900}
+    agents: dict[str, Any] = {"isSidechain": True, "agentId": "a1"}
+    first = {**claude_line("long", usage=growing), **agents}
+    last = {**claude_line("long", second=30, usage=whole), **agents}
+    result = {"type": "user", "sessionId": SESSION, "message": {"content": []}, **agents}
+    if not is_followed:
+        last["message"]["stop_reason"] = "end_turn"
+    receiver, looks = Receiver(), count()
+    path = write_lines(
+        tmp_path / ".claude" / "projects" / "p" / SESSION / "subagents" / "agent-a1.jsonl", [first]
+    )
+    told: list[int] = []
+
+    def write(*lines: object, ago: float) -> None:
+        with path.open("a") as stream:
+            stream.write("".join(f"{json.dumps(line)}\n" for line in lines))
+        os.utime(path, (time.time() - ago, time.time() - ago))
+
+    write(ago=20)
+
+    def wait(_: float) -> None:
+        told.append(len(receiver.stored))
+        if len(told) == 3:
+            write(*([last, result] if is_followed else [last]), ago=10)
+
+    importer_of(tmp_path, receiver, agents=["claude"]).watch(
+        is_over=lambda: next(looks) >= 6, wait=wait
+    )
+
+    assert told[2] == 0
+    (report,) = receiver.stored.values()
+    assert report["usage"]["completion_tokens"] == 900
+
+
+def test_a_sub_agents_response_without_an_end_is_given_after_a_minute(tmp_path: Path) -> None:
+    """About a fifth never get one."""
+    receiver, looks = Receiver(), count()
+    path = write_lines(
+        tmp_path / ".claude" / "projects" / "p" / SESSION / "subagents" / "agent-a1.jsonl",
+        [{**claude_line("cut"), "isSidechain": True, "agentId": "a1"}],
+    )
+    os.utime(path, (time.time() - 61, time.time() - 61))
+
+    importer_of(tmp_path, receiver, agents=["claude"]).watch(
+        is_over=lambda: next(looks) >= 3, wait=lambda _: None
+    )
+
+    assert list(receiver.stored) == ["anthropic:req_cut"]
 
 
 @pytest.mark.parametrize(

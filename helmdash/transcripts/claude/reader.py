@@ -24,13 +24,17 @@ from helmdash.transcripts.calls import (
     sum_of,
     text_of,
 )
-from helmdash.transcripts.reading import Home, Lines, LinesFile, walk
+from helmdash.transcripts.reading import QUIET_SECONDS, Home, Lines, LinesFile, walk
 
 CLIENT = "claude-code"
 # The name that the client gives what it wrote itself.
 _SYNTHETIC = "<synthetic>"
 # How the client marks a window of a million tokens behind a model's id.
 _MILLION = "[1m]"
+# In a sub-agent's file each block of a response is written when it is there, the first ones with a
+# placeholder for the tokens of the answer, and about a fifth never get their end: so long the next
+# block is waited for.
+_NEXT_BLOCK_SECONDS = 60.0
 
 
 @dataclass
@@ -101,6 +105,15 @@ class ClaudeFile(LinesFile):
         self._compacted: dict[str, Compaction] = {}
         # By conversation, for lines of a sub-agent stand between those of a message in old files.
         self._held: dict[str, tuple[str, TranscriptCall]] = {}
+        self._followed = False  # what is held has lines after it, which are no blocks of it
+
+    @property
+    def quiet_seconds(self) -> float:
+        """See FileReader."""
+        may_grow = any(call.finish_reason is None for _, call in self._held.values())
+        if self._agent is None or self._followed or not may_grow:
+            return QUIET_SECONDS
+        return _NEXT_BLOCK_SECONDS
 
     def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:
         """See FileReader."""
@@ -124,6 +137,7 @@ class ClaudeFile(LinesFile):
             return
         conversation, parent = self._place(line)
         message = line.get("message")
+        self._followed = kind != "assistant"
         if kind != "assistant" or not isinstance(message, dict) or not conversation:
             return
         if line.get("isApiErrorMessage") or message.get("model") == _SYNTHETIC:
