@@ -591,6 +591,32 @@ def test_values_that_nobody_expects_are_no_failure(key: str) -> None:
     assert len(call.model) == 255
 
 
+@pytest.mark.one_database
+@pytest.mark.parametrize("name", ["gen_ai.operation.name", "llm.request.type"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"arrayValue": {"values": [{"stringValue": "chat"}]}},
+        {"kvlistValue": {"values": [{"key": "a", "value": {"intValue": 1}}]}},
+    ],
+)
+def test_a_list_where_a_word_is_due_loses_no_other_span(
+    key: str, name: str, value: dict[str, Any]
+) -> None:
+    """An answer of 500 has the exporter drop the whole batch."""
+    odd = {
+        "traceId": TRACE,
+        "spanId": "2" * 16,
+        "attributes": [{"key": name, "value": value}],
+    }
+    request = json.loads(spans_json([SpanOut(attributes=CALL)]))
+    request["resourceSpans"][0]["scopeSpans"][0]["spans"].append(odd)
+
+    answer = send(json.dumps(request).encode(), key=key)
+
+    assert (answer.status, Call.objects.count()) == (200, 1), answer.body
+
+
 def test_a_key_may_be_percent_encoded(key: str) -> None:
     body = spans_json([SpanOut(attributes=CALL)])
 

@@ -82,11 +82,12 @@ def is_call(span: Span) -> bool:
             return str(parsed(kind)).upper() in kinds
     operation = told.get("gen_ai.operation.name")
     if operation is not None:
-        return operation in _CHAT
+        return isinstance(operation, str) and operation in _CHAT
     if "traceloop.span.kind" in told:
         return False
-    if told.get("llm.request.type") is not None:
-        return told["llm.request.type"] in _COMPLETIONS
+    asked = told.get("llm.request.type")
+    if asked is not None:
+        return isinstance(asked, str) and asked in _COMPLETIONS
     return _is_old_call(span)
 
 
