@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from helmdash.core.telemetry.values import Exporter, LogRecord, Span
+from helmdash.doors.faults import BadBody
 from helmdash.doors.validation import read_json
 from helmdash.otlp.export import (
     MOST_LEVELS,
@@ -31,6 +32,13 @@ _HEX = re.compile(r"[0-9a-f]*", re.A)
 _MOST_BRACKETS = 4_000_000
 _MOST_QUOTES = 20_000_000
 _MOST_COMMAS = 8_000_000
+# Escapes of one half of a character, behind the backslashes before them, which stand for others.
+_HIGH_ALONE = re.compile(
+    rb"(?<!\\)((?:\\\\)*)\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+)
+_LOW_ALONE = re.compile(
+    rb"(?<!\\)(?<!\\u[dD][89abAB][0-9a-fA-F]{2})((?:\\\\)*)\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
 _POINTS = ("gauge", "sum", "histogram", "exponentialHistogram", "summary")
 
 
@@ -42,12 +50,24 @@ def decode(signal: Signal, body: bytes) -> Export:
         or body.count(b",") > _MOST_COMMAS
     ):
         raise TooManyRecords("The body has too many values. Send smaller batches.")
-    request = read_json(body)
+    try:
+        request = read_json(body)
+    except BadBody:
+        whole = _without_halves(body)
+        if whole == body:
+            raise
+        request = read_json(whole)
     if not isinstance(request, dict):
         raise BadExport("body: must be an object")
     if signal is Signal.TRACES:
         return _traces(request)
     return _logs(request) if signal is Signal.LOGS else _metrics(request)
+
+
+def _without_halves(body: bytes) -> bytes:
+    """The body with U+FFFD for halves of characters. JavaScript's strings have them where a text
+    was cut, and its exporters write them as escapes, which strict readers of JSON refuse."""
+    return _LOW_ALONE.sub(rb"\1\\ufffd", _HIGH_ALONE.sub(rb"\1\\ufffd", body))
 
 
 def _traces(request: Mapping[str, Any]) -> Export:

@@ -617,6 +617,27 @@ def test_a_list_where_a_word_is_due_loses_no_other_span(
     assert (answer.status, Call.objects.count()) == (200, 1), answer.body
 
 
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("half", "stored"),
+    [
+        ("\\ud83d", "\N{REPLACEMENT CHARACTER}"),
+        ("\\udc4d", "\N{REPLACEMENT CHARACTER}"),
+        ("\\uD83D\\uD83D\\uDC4D", "\N{REPLACEMENT CHARACTER}\N{THUMBS UP SIGN}"),
+        ("\\\\\\ud83d", "\\\N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_half_a_character_in_a_text_loses_no_span(key: str, half: str, stored: str) -> None:
+    """JavaScript cuts texts within an emoji, and writes the half that is left as an escape."""
+    told = {**CALL, "gen_ai.request.model": "openai/cut-HERE"}
+    body = spans_json([SpanOut(attributes=told)]).replace(b"HERE", half.encode())
+
+    answer = send(body, key=key)
+
+    assert (answer.status, answer.told.get("partialSuccess")) == (200, None), answer.body
+    assert Call.objects.get().model == f"openai/cut-{stored}"
+
+
 def test_a_key_may_be_percent_encoded(key: str) -> None:
     body = spans_json([SpanOut(attributes=CALL)])
 
