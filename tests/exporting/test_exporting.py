@@ -29,6 +29,7 @@ from helmdash.conf.header_list import parse_headers
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.core.calls.capture import CapturedTrim
 from helmdash.core.calls.routes import CallRoute
+from helmdash.exporting import running
 from helmdash.exporting.running import KIND
 from helmdash.operations.care.clearing import clear
 from helmdash.operations.exporting import environment, outbox
@@ -286,6 +287,29 @@ def test_each_exporter_gets_what_is_its_own(project: ProjectInfo, receiver: Rece
 
     assert [attributes(span)["helmdash.call_id"] for span in receiver.spans] == ["theirs"]
     assert PendingExport.objects.count() == 0
+
+
+def test_a_request_has_no_more_spans_than_it_may(
+    project: ProjectInfo, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls of one transaction stay together, and were sent with those of others beyond it."""
+    add(receiver)
+    for number in (2, 2, 1, 3, 1):
+        record(*(make_capture() for _ in range(number)), project=project)
+    monkeypatch.setattr(running, "_AT_ONCE", 3)
+    sizes: list[int] = []
+    take = receiver.take
+
+    def measured(*request: Any) -> tuple[int, dict[str, str]]:
+        before = len(receiver.spans)
+        answer = take(*request)
+        sizes.append(len(receiver.spans) - before)
+        return answer
+
+    monkeypatch.setattr(receiver, "take", measured)
+    export()
+
+    assert sizes == [2, 3, 3, 1]
 
 
 def test_what_is_too_old_is_counted_and_given_up(project: ProjectInfo, receiver: Receiver) -> None:

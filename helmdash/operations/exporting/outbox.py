@@ -81,18 +81,18 @@ def due_exporters(now: datetime) -> tuple[Exporter, ...]:
 
 
 def take(exporter_id: int, *, most: int) -> tuple[Waiting, ...]:
-    """The oldest rows of an exporter, of `most` calls or a little more."""
+    """The oldest rows of an exporter, of `most` calls together; one row at least."""
     rows = PendingExport.objects.filter(exporter_id=exporter_id).order_by("id")
     taken: list[Waiting] = []
     count = 0
     for row in rows[:most].iterator(chunk_size=200):
+        if taken and count + row.count > most:
+            break
         places = tuple(
             Place(call_id, datetime.fromisoformat(at)) for call_id, at in json.loads(row.calls)
         )
         taken.append(Waiting(id=row.pk, project_id=row.project_id, places=places, at=row.at))
         count += row.count
-        if count >= most:
-            break
     return tuple(taken)
 
 
