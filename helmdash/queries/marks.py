@@ -13,6 +13,7 @@ from django.db.models import Q
 from helmdash.core.agents.claude_hooks import ClientEventKind
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.records.models import Budget, ClientEvent, Round
+from helmdash.records.models.budgets import SHIPPED_REASON
 
 # More would hide the bars that they stand above; the newest say most.
 MOST_MARKS: Final = 40
@@ -87,21 +88,34 @@ def _edits(project_id: int, since: datetime, until: datetime, rows: Q | None = N
             *([] if rows is None else [rows]),
             history_date__gte=since,
             history_date__lt=until,
-            # What comes with HelmDash is nobody's edit.
-            history_user__isnull=False,
         )
+        # What comes with HelmDash is nobody's edit.
+        .exclude(history_change_reason=SHIPPED_REASON)
         .order_by("-history_date")
-        .values_list("history_date", "key", "history_type", "history_user__username")[:MOST_MARKS]
+        .values_list(
+            "history_date",
+            "key",
+            "history_type",
+            "history_user__username",
+            "history_change_reason",
+        )[:MOST_MARKS]
     )
     return [
         Mark(
             at=at,
             kind=MarkKind.BUDGET,
-            text=f"budget {key or 'fallback'} {_EDITS[kind]} by {user}",
+            text=f"budget {key or 'fallback'} {_EDITS[kind]}{_by(user, said)}",
             subject=key,
         )
-        for at, key, kind, user in found
+        for at, key, kind, user, said in found
     ]
+
+
+def _by(user: str | None, said: str | None) -> str:
+    """Who edited it: a person, else what the history says, which names the key or the shell."""
+    if user:
+        return f" by {user}"
+    return f" ({said})" if said else ""
 
 
 def _clears(project_id: int, since: datetime, until: datetime) -> list[Mark]:

@@ -18,7 +18,7 @@ from helmdash.queries import weekly
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.evidence.net_value import net_report
-from tests.factories import make_capture, make_suggestion, record
+from tests.factories import make_capture, make_key, make_suggestion, record
 
 _LINK = re.compile(r"(?<!\\)\[((?:[^\]\\]|\\.)*)\]\(([^)]*)\)")
 
@@ -121,6 +121,35 @@ def test_markdown_and_mail_say_what_their_net_values_leave_out(
     monkeypatch.setattr(weekly, "net_report", partial(net_report, most=1))
     said = _LINK.sub(r"\1", owner.get("/weekly/report.md").getvalue().decode())
     assert "- Net values are of the newest 200 Trims and 200 fresh starts" in said
+
+
+def test_edits_by_keys_and_the_shell_are_edits_too(owner: Client, project: ProjectInfo) -> None:
+    """The report said that no budget was edited, and the page of edits listed them."""
+    budget_id = budgets.table(project_id=project.id).lookup("openai/gpt-4o").budget_id
+    assert budget_id is not None
+    secret = make_key(name="deploy", scopes=["budgets"])
+    added = Client().post(
+        "/api/v1/budgets",
+        {"key": "acme/", "input_tokens": 9_000, "output_tokens": 900, "tier": "B"},
+        content_type="application/json",
+        headers={"authorization": f"Bearer {secret}"},
+    )
+    assert added.status_code == 201, added.content
+    changes = {"input_tokens": 99_000}
+    change_budget(actor=SHELL, budget_id=budget_id, project_id=project.id, changes=changes)
+
+    said = _LINK.sub(r"\1", owner.get("/weekly/report.md").getvalue().decode())
+    page = owner.get("/weekly/").getvalue().decode()
+
+    for told in (
+        "budget acme/ added (API key deploy)",
+        "budget openai/gpt-4o edited (the command line)",
+    ):
+        assert told in said
+        assert told in page
+    # What comes with HelmDash is nobody's edit.
+    assert said.count("budget ") == 2
+    assert "No budget was edited" not in said + page
 
 
 def test_a_failing_group_leads_to_just_its_calls(owner: Client, project: ProjectInfo) -> None:
