@@ -21,6 +21,7 @@ from helmdash.queries.marks import Mark, MarkKind, marks
 _WEEK: Final = timedelta(days=7)
 # A report is read in a minute: the worst of each, and how many more there are.
 MOST_GROUPS: Final = 8
+MOST_DECIDED: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +48,8 @@ class WeeklyReport:
     now, before: None where calls of before an upgrade are still to be counted. failing: the groups
     with the most calls; more: how many others fail. edits: of budgets, oldest first, the newest
     MOST_MARKS. clears, compactions: how many. net: what shortened prompts came to. decided:
-    suggestions that were accepted or dismissed in the week. waiting: those that wait, of whatever
-    week, and more_waiting besides.
+    suggestions that were accepted or dismissed in the week, the newest MOST_DECIDED, and
+    more_decided besides. waiting: those that wait, of whatever week, and more_waiting besides.
     """
 
     since: datetime
@@ -63,6 +64,7 @@ class WeeklyReport:
     net: NetReport
     saved: Saved | None
     decided: tuple[SuggestionView, ...]
+    more_decided: int
     waiting: tuple[SuggestionView, ...]
     more_waiting: int
 
@@ -81,6 +83,9 @@ def weekly_report(*, project_id: int, until: datetime) -> WeeklyReport:
     happened = marks(project_id=project_id, since=since, until=until)
     starts = fresh_starts(project_id=project_id, since=since, until=until)
     inbox = suggestions.inbox(project_id=project_id)
+    decided, more_decided = suggestions.decided_between(
+        project_id=project_id, since=since, until=until, most=MOST_DECIDED
+    )
     return WeeklyReport(
         since=since,
         until=until,
@@ -93,11 +98,8 @@ def weekly_report(*, project_id: int, until: datetime) -> WeeklyReport:
         compactions=starts.get(Shortening.COMPACTION, 0),
         net=net_report(project_id=project_id, since=since, until=until, limit=0),
         saved=_saved(project_id, since, until),
-        decided=tuple(
-            each
-            for each in inbox.decided
-            if each.decided_at is not None and since <= each.decided_at < until
-        ),
+        decided=decided,
+        more_decided=more_decided,
         waiting=inbox.waiting,
         more_waiting=inbox.more,
     )

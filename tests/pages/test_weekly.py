@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 from functools import partial
 from html import unescape
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -150,6 +151,33 @@ def test_edits_by_keys_and_the_shell_are_edits_too(owner: Client, project: Proje
     # What comes with HelmDash is nobody's edit.
     assert said.count("budget ") == 2
     assert "No budget was edited" not in said + page
+
+
+def test_what_was_decided_is_told_of_its_own_week(
+    owner: Client, project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where many others were decided since."""
+    last_week = timezone.now() - timedelta(days=7)
+    decided: dict[str, Any] = {"state": "dismissed", "decided_by": "owner"}
+    make_suggestion(
+        project=project, upstream="then", reason="too early", decided_at=last_week, **decided
+    )
+    for number in range(12):
+        make_suggestion(
+            project=project, upstream=f"now-{number}", decided_at=timezone.now(), **decided
+        )
+
+    then = owner.get("/weekly/report.md", {"to": last_week.date().isoformat()})
+    now = owner.get("/weekly/report.md")
+
+    assert then.getvalue().decode().count("dismissed: ") == 1
+    assert "too early" in then.getvalue().decode()
+    assert now.getvalue().decode().count("dismissed: ") == 12
+    assert owner.get("/weekly/").getvalue().decode().count("dismissed: ") == 12
+    monkeypatch.setattr(weekly, "MOST_DECIDED", 5)
+    for page in ("/weekly/", "/weekly/report.md"):
+        told = owner.get(page).getvalue().decode()
+        assert (told.count("dismissed: "), "7 more suggestions" in told) == (5, True)
 
 
 def test_a_failing_group_leads_to_just_its_calls(owner: Client, project: ProjectInfo) -> None:

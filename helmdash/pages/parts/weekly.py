@@ -133,6 +133,9 @@ class _Told:
             found.append(
                 [Piece(f"{each.state.value}: "), *self._suggested(each), *self._effect(each)]
             )
+        if report.more_decided:
+            said = f"{report.more_decided:,} more suggestions were decided"
+            found.append([Piece(said, self._to("budgets"))])
         return found or [[Piece("No budget was edited.")]]
 
     def _effect(self, each: SuggestionView) -> Line:

@@ -137,6 +137,7 @@ class Inbox:
 # A page's worth; who has more of them sees the next ones as these are answered.
 _MOST_WAITING: Final = 20
 _MOST_DECIDED: Final = 10
+_DECIDED: Final = (SuggestionState.ACCEPTED.value, SuggestionState.DISMISSED.value)
 
 
 def inbox(*, project_id: int) -> Inbox:
@@ -145,14 +146,26 @@ def inbox(*, project_id: int) -> Inbox:
     rows = _with_trials(project_id)
     undecided = [each.value for each in UNDECIDED]
     waiting = rows.filter(state__in=undecided).order_by("-state", "-id")
-    states = [SuggestionState.ACCEPTED.value, SuggestionState.DISMISSED.value]
-    decided = rows.filter(state__in=states).order_by("-decided_at", "-id")[:_MOST_DECIDED]
+    decided = rows.filter(state__in=_DECIDED).order_by("-decided_at", "-id")[:_MOST_DECIDED]
     found = list(waiting)
     return Inbox(
         waiting=tuple(map(view_of, found[:_MOST_WAITING])),
         more=max(len(found) - _MOST_WAITING, 0),
         decided=tuple(map(view_of, decided)),
     )
+
+
+def decided_between(
+    *, project_id: int, since: datetime, until: datetime, most: int
+) -> tuple[tuple[SuggestionView, ...], int]:
+    """The newest `most` that were accepted or dismissed from `since` to before `until`, and how
+    many more there are. Three queries."""
+    rows = _with_trials(project_id).filter(
+        state__in=_DECIDED, decided_at__gte=since, decided_at__lt=until
+    )
+    found = list(rows.order_by("-decided_at", "-id")[:most])
+    more = rows.count() - len(found) if len(found) == most else 0
+    return tuple(map(view_of, found)), more
 
 
 def find(*, project_id: int, suggestion_id: int) -> SuggestionView | None:
