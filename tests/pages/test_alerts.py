@@ -52,6 +52,26 @@ def rule_form(*channels: int, **over: str) -> dict[str, object]:
     return {**given, "zone": "UTC", "enabled": "on", "channels": channels, **over}
 
 
+def test_what_a_rule_that_is_off_saw_last_does_not_fire_now(
+    owner: Client, project: ProjectInfo
+) -> None:
+    """Nobody looks whether it goes on: it stood there for good, with its beginning of long ago."""
+    number = rule(project, RuleKind.LEVEL, channel(project))
+    at = timezone.now()
+    record(
+        make_capture(usage={"prompt_tokens": 125_000, "completion_tokens": 9}, started_at=at),
+        project=project,
+    )
+    looking.look_at_due(now=at, go_on=lambda: None)
+    assert "talk is critical" in text_of(owner, PAGE)
+
+    AlertRule.objects.filter(pk=number).update(enabled=False)
+
+    shown = text_of(owner, PAGE)
+    assert "talk is critical" not in shown
+    assert 'data-name="Firing">0<' in shown
+
+
 def test_an_owner_sets_alerts_up_and_a_viewer_sees_no_secret(
     owner: Client, viewer: Client, project: ProjectInfo
 ) -> None:

@@ -41,8 +41,9 @@ class DeliveryInfo:
 
 
 def firing(*, project_id: int) -> tuple[FiringAlert, ...]:
-    """The alerts of a project that fire, the newest first, fifty at most. One query."""
-    rows = Alert.objects.filter(project_id=project_id, resolved_at__isnull=True)
+    """The alerts of a project that fire, the newest first, fifty at most; none of rules that are
+    off, for nobody looks whether these go on. One query."""
+    rows = Alert.objects.filter(project_id=project_id, rule__enabled=True, resolved_at__isnull=True)
     return tuple(
         FiringAlert(
             title=row.title,

@@ -34,7 +34,8 @@ class ChannelInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleInfo:
-    """One rule. firing: how many of its alerts fire; problem: why the last look came to nothing."""
+    """One rule. firing: how many of its alerts fire, none while it is off; problem: why the last
+    look came to nothing."""
 
     id: int
     settings: RuleSettings
@@ -134,7 +135,8 @@ def _rule_info(row: AlertRule, firing: int) -> RuleInfo:
         zone=row.zone,
         channels=_numbers(row.channels),
         enabled=row.enabled,
-        firing=firing,
+        # What was seen last is not looked at any more, and may be over.
+        firing=firing if row.enabled else 0,
         problem=row.problem,
     )
 
