@@ -20,6 +20,7 @@ from helmdash import notifier
 from helmdash.core.access.permissions import SHELL, Forbidden, MemberRole, Person
 from helmdash.core.alerts.channels import ChannelKind
 from helmdash.core.alerts.rules import RuleKind
+from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.alerts import acknowledging, delivering, editing
 from helmdash.operations.alerts.delivering import Outcome
 from helmdash.operations.alerts.editing import AlertProblem, ChannelEdit
@@ -34,6 +35,7 @@ from helmdash.records.models import (
     AlertMessage,
     AlertRule,
     AuditEntry,
+    Conversation,
     Exporter,
     PendingExport,
     RecorderLedger,
@@ -302,6 +304,38 @@ def test_silence_is_of_a_project_that_had_calls(project: ProjectInfo) -> None:
     call(project, HEALTHY, at=NOW + 62 * MINUTE)
     assert look(NOW + 63 * MINUTE) == 1
     assert AlertMessage.objects.order_by("-id")[0].headline == "Resolved: No calls for 60 minutes"
+
+
+def test_a_sub_agent_that_gets_its_name_goes_on_being_critical(project: ProjectInfo) -> None:
+    """Known by its kind at first, it was told to be over as soon as its id was known, and nothing
+    began under that."""
+    rule(project, RuleKind.LEVEL, channel(project), group_s=0)
+    by_kind = "s-1:agent:builtin:Explore"
+    for name, route in ((by_kind, CallRoute.OTLP_LOG), ("s-1:a1", CallRoute.OTLP_SPAN)):
+        told = make_capture(
+            id="anthropic:req_1",
+            conversation=name,
+            parent="s-1",
+            client_name="claude-code",
+            routes=(route,),
+            usage={"prompt_tokens": CRITICAL, "completion_tokens": 9},
+            started_at=NOW,
+        )
+        record(told, project=project)
+        if route is CallRoute.OTLP_LOG:
+            assert [look(NOW + minutes * MINUTE) for minutes in (1, 3, 5)] == [1, 0, 0]
+    assert Conversation.objects.get(generation__gte=1).name == "s-1:a1"
+
+    look(NOW + 7 * MINUTE)
+
+    firing = Alert.objects.filter(resolved_at__isnull=True)
+    assert list(firing.values_list("subject", flat=True)) == ["s-1:a1"]
+    assert set(AlertMessage.objects.values_list("headline", flat=True)) == {
+        f"{by_kind} is critical",
+        f"Resolved: {by_kind} is critical",
+        "s-1:a1 is critical",
+    }
+    assert look(NOW + 9 * MINUTE) == 0
 
 
 def test_who_is_erased_is_in_no_message_and_old_ones_go(project: ProjectInfo) -> None:

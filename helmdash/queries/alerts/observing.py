@@ -26,6 +26,7 @@ from helmdash.core.text.time_ranges import TimeRange
 from helmdash.queries import failures, ledger, rollups
 from helmdash.queries.conversations.under_way import under_way
 from helmdash.queries.exporting import export_states
+from helmdash.records.conversation_names import named
 from helmdash.records.models import Alert, Call, Conversation, HealthChange
 
 # Whoever brings in calls of last month wants no message about each of them; and a conversation that
@@ -103,7 +104,9 @@ def _levels(rule: Watched, now: datetime) -> Looked:
         cursor |= {"from": cursor["seen"], "seen": newest, "at": now.timestamp()}
     if _is_past(cursor.get("checked", 0), _RECHECK, now):
         known = {each.subject for each in seen}
-        seen += _level_again(rule, [name for name in _firing(rule) if name not in known], now)
+        names = [name for name in _firing(rule) if name not in known]
+        again = {each.subject: each for each in _level_again(rule, names, now)}
+        seen += [each for subject, each in again.items() if subject not in known]
         cursor["checked"] = now.timestamp()
     return Looked(seen, cursor)
 
@@ -135,7 +138,8 @@ def _level_of(rule: Watched, row: Conversation, now: datetime) -> Iterator[Seen]
 
 
 def _level_again(rule: Watched, names: Sequence[str], now: datetime) -> Iterator[Seen]:
-    """The same for conversations whose alert fires, erased ones among them."""
+    """The same for conversations whose alert fires, among them erased ones, and those that have got
+    another name since."""
     for batch in _batches(names):
         rows = {
             row.name: row
@@ -144,8 +148,11 @@ def _level_again(rule: Watched, names: Sequence[str], now: datetime) -> Iterator
         for name in batch:
             if name in rows:
                 yield from _level_of(rule, rows[name], now)
-            else:
-                yield Seen(subject=name, severity=None)
+                continue
+            yield Seen(subject=name, severity=None)
+            called_else = named(rule.project_id, name)
+            if called_else is not None:
+                yield from _level_of(rule, called_else, now)
 
 
 def _countdown(rule: Watched, now: datetime) -> Iterator[Seen]:
