@@ -115,10 +115,18 @@ class _Seen:
 
 
 def failing(
-    *, project_id: int, now: datetime, since: datetime | None, until: datetime | None = None
+    *,
+    project_id: int,
+    now: datetime,
+    since: datetime | None,
+    until: datetime | None = None,
+    said_by: datetime | None = None,
 ) -> Failing:
     """What failed from `since` to before `until`; None: without that bound. Eleven queries at most,
-    and some more after an edit of a budget."""
+    and some more after an edit of a budget.
+
+    said_by: what people said of groups after this moment does not count; None: all does.
+    """
     found = _figures(project_id, since, until)
     if found is None:
         return Failing(has_rollups=False)
@@ -128,7 +136,7 @@ def failing(
         return Failing(is_rounded=found.is_rounded)
     before = _before(project_id, table, since, min(until or now, now))
     shown = sorted(groups, key=lambda each: (-groups[each].calls, each))[:MOST_GROUPS]
-    marks = _marks(project_id, shown)
+    marks = _marks(project_id, shown, said_by)
     times = _times(project_id, {each: groups[each] for each in shown}, since, until)
     all_of_them = [
         FailureGroup(
@@ -242,7 +250,9 @@ def _within(quarter: int, since: datetime | None) -> datetime:
     return start if since is None else max(start, since)
 
 
-def _marks(project_id: int, groups: Iterable[_Group]) -> dict[_Group, GroupMark]:
+def _marks(
+    project_id: int, groups: Iterable[_Group], said_by: datetime | None
+) -> dict[_Group, GroupMark]:
     """What was said last of each group; one that is open again has none. One query."""
     wanted = list(groups)
     rows = FailureMark.objects.filter(
@@ -250,6 +260,8 @@ def _marks(project_id: int, groups: Iterable[_Group]) -> dict[_Group, GroupMark]
         cause__in={each.cause for each in wanted},
         model_key__in={each.model_key for each in wanted},
     ).order_by("id")
+    if said_by is not None:
+        rows = rows.filter(at__lte=said_by)
     found = {
         _Group(row.cause, row.model_key): GroupMark(
             state=GroupState(row.state), by=row.by or "", at=row.at, until=row.until

@@ -78,8 +78,10 @@ def weekly_report(*, project_id: int, until: datetime) -> WeeklyReport:
     """The report of the seven days before `until`, a midnight of UTC; it may be yet to come, to
     tell of today as far as it is. Forty queries at most."""
     since = until - _WEEK
-    # Of mutes and of the week before it is told as of the end, whoever reads it when.
-    found = failures.failing(project_id=project_id, now=until, since=since, until=until)
+    # Of marks and of the week before it is told as of the end, whoever reads it when.
+    found = failures.failing(
+        project_id=project_id, now=until, since=since, until=until, said_by=until
+    )
     happened = marks(project_id=project_id, since=since, until=until)
     starts = fresh_starts(project_id=project_id, since=since, until=until)
     inbox = suggestions.inbox(project_id=project_id)

@@ -14,11 +14,14 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import CapturedTrim, SentSizes
+from helmdash.core.calls.failures import FailureCause
 from helmdash.operations.budgets.editing import change_budget
+from helmdash.operations.triage import mark_failures
 from helmdash.queries import weekly
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.evidence.net_value import net_report
+from helmdash.queries.failures import GroupState
 from tests.factories import make_capture, make_key, make_suggestion, record
 
 _LINK = re.compile(r"(?<!\\)\[((?:[^\]\\]|\\.)*)\]\(([^)]*)\)")
@@ -178,6 +181,28 @@ def test_what_was_decided_is_told_of_its_own_week(
     for page in ("/weekly/", "/weekly/report.md"):
         told = owner.get(page).getvalue().decode()
         assert (told.count("dismissed: "), "7 more suggestions" in told) == (5, True)
+
+
+@pytest.mark.parametrize("state", [GroupState.RESOLVED, GroupState.MUTED])
+def test_what_was_said_after_a_week_changes_nothing_of_what_failed_in_it(
+    owner: Client, project: ProjectInfo, state: GroupState
+) -> None:
+    last_week = timezone.now() - timedelta(days=7)
+    record(make_capture(http_status=429, usage=None, finish_reason=None, started_at=last_week))
+    then = {"to": (last_week + timedelta(days=1)).date().isoformat()}
+    before = owner.get("/weekly/report.md", then).getvalue().decode()
+
+    mark_failures(
+        actor=SHELL,
+        project=project,
+        cause=FailureCause.RATE_LIMITED,
+        model_key="openai/gpt-4o",
+        state=state,
+        now=timezone.now(),
+    )
+
+    assert "rate\\_limited, [1 calls](" in before
+    assert owner.get("/weekly/report.md", then).getvalue().decode() == before
 
 
 def test_a_failing_group_leads_to_just_its_calls(owner: Client, project: ProjectInfo) -> None:
