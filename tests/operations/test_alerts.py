@@ -306,6 +306,23 @@ def test_silence_is_of_a_project_that_had_calls(project: ProjectInfo) -> None:
     assert AlertMessage.objects.order_by("-id")[0].headline == "Resolved: No calls for 60 minutes"
 
 
+def test_a_silence_of_a_week_ends_and_says_that_no_call_came(project: ProjectInfo) -> None:
+    """Who reads "Resolved" alone takes it that calls come in again."""
+    rule(project, RuleKind.SILENCE, channel(project), group_s=0)
+    call(project, HEALTHY)
+    assert look(NOW + 61 * MINUTE) == 1
+    assert look(NOW + timedelta(days=7, minutes=1)) == 1
+    assert look(NOW + timedelta(days=7, minutes=3)) == 0
+
+    receiver = Receiver()
+    receiver.deliver(now=NOW + timedelta(days=2))
+
+    began, over = (body["alerts"][0] for _, body in receiver.got)
+    assert began["detail"].startswith("the newest started at")
+    assert over["status"] == "resolved"
+    assert over["detail"] == "no call came for a week either: it is taken to be unused"
+
+
 def test_a_sub_agent_that_gets_its_name_goes_on_being_critical(project: ProjectInfo) -> None:
     """Known by its kind at first, it was told to be over as soon as its id was known, and nothing
     began under that."""
