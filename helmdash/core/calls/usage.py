@@ -16,7 +16,7 @@ from typing import cast
 from helmdash.core.values import quick_value
 
 # Stored with every call. Reading a vendor's counts in another way is a new version.
-USAGE_VERSION = "usage-4"
+USAGE_VERSION = "usage-3"
 
 # The largest whole number every JSON reader keeps exact; no prompt comes near it.
 LARGEST_COUNT = 2**53
@@ -303,9 +303,8 @@ def _total(prompt: int | None, completion: int | None, reported: int | None) -> 
 
 
 def _part_of(prompt: int | None, part: int | None) -> int | None:
-    """Drop a part that is larger than its whole: one of the two is wrong, and unknown is safe. So
-    is a part of an unknown whole: in sums of many calls it would be taken from the others."""
-    if prompt is None or part is None or part > prompt:
+    """Drop a part that is larger than its whole: one of the two is wrong, and unknown is safe."""
+    if prompt is not None and part is not None and part > prompt:
         return None
     return part
 

@@ -342,12 +342,14 @@ def _numbers(facts: CallFacts) -> list[tuple[str, int]]:
         found.append((f"L:{bucket_of(facts.latency_ms)}", 1))
     if facts.ttft_ms is not None:
         found.append((f"T:{bucket_of(facts.ttft_ms)}", 1))
-    for word, tokens in (
-        (Tokens.CACHED.value, facts.cached_tokens),
-        (Tokens.CACHE_WRITE.value, facts.cache_write_tokens),
-        (Tokens.REASONING.value, facts.reasoning_tokens),
+    is_told = prompt is not None
+    for word, tokens, is_part in (
+        # In sums, a part of a prompt that nobody counted would be taken from those of other calls.
+        (Tokens.CACHED.value, facts.cached_tokens, is_told),
+        (Tokens.CACHE_WRITE.value, facts.cache_write_tokens, is_told),
+        (Tokens.REASONING.value, facts.reasoning_tokens, True),
     ):
-        if tokens is not None:
+        if tokens is not None and is_part:
             found += ((word, tokens), (f"{word}#", 1))
     if prompt and _is_trusted(facts):
         found += _of_trusted(facts, prompt)

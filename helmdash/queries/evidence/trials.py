@@ -192,8 +192,10 @@ _COUNT: Final = f"""
         SELECT t.arm AS arm, COUNT(*) AS n,
                SUM(CASE WHEN k.cause = '' AND k.status = 'success' THEN 1 ELSE 0 END) AS c,
                SUM(COALESCE(k.prompt_tokens, 0)) AS prompt,
-               SUM(COALESCE(k.cached_tokens, 0)) AS cached,
-               SUM(COALESCE(k.cache_write_tokens, 0)) AS written,
+               COALESCE(SUM(k.cached_tokens) FILTER (WHERE k.prompt_tokens IS NOT NULL), 0)
+                   AS cached,
+               COALESCE(SUM(k.cache_write_tokens) FILTER (WHERE k.prompt_tokens IS NOT NULL), 0)
+                   AS written,
                SUM(COALESCE(k.completion_tokens, 0)) AS completion
         FROM {TrialCall._meta.db_table} t
         JOIN {Call._meta.db_table} k
