@@ -95,7 +95,7 @@ def forget_acknowledged(*, project_id: int, name: str, nameless: str) -> None:
         project_id=project_id, kind="alert rule", action="acknowledged"
     )
     titles = [
-        f"{before}{short(name)}{after}" for before in ("", "Resolved: ") for after in (" ", ": ")
+        f"{before}{short(name)}{after}" for before in ("", "Resolved: ") for after in (" is ", ": ")
     ]
     for each in titles:
         rows.filter(starts_with("subject", each)).update(subject=nameless)
