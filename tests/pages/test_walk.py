@@ -328,7 +328,7 @@ QUERIES = {
     "/plans/": 12,
     "/plans/plan-1/": 12,
     "/models/": 19,
-    "/weekly/": 34,
+    "/weekly/": 35,
     "/trims/": 19,
     "/try/plan/": 7,
     "/budgets/": 16,
