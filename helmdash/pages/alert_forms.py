@@ -37,6 +37,14 @@ class ChannelForm(forms.Form):
     allow_private = forms.BooleanField(required=False)
     enabled = forms.BooleanField(required=False, initial=True)
 
+    def named(self, kind: ChannelKind) -> ChannelForm:
+        """Say what address and secret are in a channel of this kind. Before it is validated: from
+        then on Django keeps the labels."""
+        row = channels.KINDS[kind]
+        for field, words in (("address", row.address), ("secret", row.credential)):
+            self.fields[field].label = words[:1].upper() + words[1:]
+        return self
+
     def offer(self, names: Collection[str], *, is_new: bool) -> ChannelForm:
         """Have the address chosen among names, where a channel's address is one."""
         first = "choose one" if is_new else "keep what is stored"

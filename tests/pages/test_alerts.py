@@ -156,6 +156,26 @@ def test_what_is_wrong_is_said_beside_its_field(owner: Client) -> None:
     assert owner.post(SAVE_CHANNEL, {"do": "delete", "id": theirs}).status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("kind", "label"),
+    [
+        ("slack", "Incoming webhook's URL"),
+        ("email", "Addresses, with commas between"),
+        ("pagerduty", "Routing key"),
+    ],
+)
+def test_a_new_channel_stays_of_its_kind_while_it_is_mended(
+    owner: Client, kind: str, label: str
+) -> None:
+    refused = owner.post(SAVE_CHANNEL, {"do": "save", "kind": kind, "name": "", "enabled": "on"})
+    form = unescape(refused.content.decode())
+
+    assert refused.status_code == 422
+    assert f'name="kind" value="{kind}"' in form
+    assert f">{label}</label>" in form
+    assert "URL that takes a POST" not in form
+
+
 def test_a_rule_is_tried_on_the_last_week_and_stores_nothing(
     owner: Client, project: ProjectInfo
 ) -> None:

@@ -159,11 +159,9 @@ def _kind(word: str) -> RuleKind:
 def channel_page(request: PageRequest) -> HttpResponse:
     """The form of one channel (?id=), or of a new one of a kind (?kind=)."""
     channel = _find_channel(request, request.GET.get("id", ""))
-    word = request.GET.get("kind", "")
-    is_known = word in {each.value for each in ChannelKind}
-    kind = channel.kind if channel else ChannelKind(word) if is_known else ChannelKind.WEBHOOK
+    kind = channel.kind if channel else _channel_kind(request.GET.get("kind", ""))
     values = ChannelForm.values_of(channel) if channel else {"kind": kind, "enabled": True}
-    return _show_channel(request, ChannelForm(initial=values), kind, channel)
+    return _show_channel(request, ChannelForm(initial=values).named(kind), kind, channel)
 
 
 @post_only("alert-channel")
@@ -180,8 +178,8 @@ def save_channel(request: PageRequest) -> HttpResponse:
     if do == "test" and channel:
         _test(request, channel)
         return HttpResponseRedirect(reverse("alerts") + "#log")
-    form = ChannelForm(request.POST)
-    kind = channel.kind if channel else ChannelKind.WEBHOOK
+    kind = channel.kind if channel else _channel_kind(request.POST.get("kind", ""))
+    form = ChannelForm(request.POST).named(kind)
     if not form.is_valid():
         return _show_channel(request, form, kind, channel, status=422)
     try:
@@ -193,7 +191,7 @@ def save_channel(request: PageRequest) -> HttpResponse:
         )
     except AlertProblem as problem:
         _blame(form, problem)
-        return _show_channel(request, form, form.cleaned_data["kind"], channel, status=422)
+        return _show_channel(request, form, kind, channel, status=422)
     if saved.made_secret:
         response = _show(request, saved=saved)
         response["Cache-Control"] = "no-store"
@@ -228,8 +226,6 @@ def _show_channel(
     row = core_channels.KINDS[kind]
     if kind is ChannelKind.APPRISE:
         form.offer(conf.apprise_urls(), is_new=channel is None)
-    form.fields["address"].label = row.address[:1].upper() + row.address[1:]
-    form.fields["secret"].label = row.credential[:1].upper() + row.credential[1:]
     context = {"form": form, "kind": row, "kind_word": kind.value, "channel": channel}
     return show(request, "pages/alert_channel.html", context, status=status)
 
@@ -243,6 +239,11 @@ def _find_channel(request: PageRequest, number: str) -> ChannelInfo | None:
         if each.id == pk:
             return each
     raise Http404("There is no such channel (any more).")
+
+
+def _channel_kind(word: str) -> ChannelKind:
+    is_known = word in {each.value for each in ChannelKind}
+    return ChannelKind(word) if is_known else ChannelKind.WEBHOOK
 
 
 def _number(text: str) -> int:
