@@ -110,6 +110,15 @@ def test_an_owner_sets_alerts_up_and_a_viewer_sees_no_secret(
     assert not AlertRule.objects.exists()
 
 
+def test_an_empty_page_says_what_comes_next(owner: Client, project: ProjectInfo) -> None:
+    assert "Add a channel first" in text_of(owner, PAGE)
+
+    add_channel(owner)
+
+    assert "Add a channel first" not in text_of(owner, PAGE)
+    assert "Choose below what to watch" in text_of(owner, PAGE)
+
+
 def test_apprise_is_offered_where_the_operator_named_urls(
     owner: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

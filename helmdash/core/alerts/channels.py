@@ -49,7 +49,7 @@ KINDS: Final[Mapping[ChannelKind, ChannelRow]] = {
     ChannelKind.WEBHOOK: ChannelRow(
         words="Webhook (JSON, signed)",
         address="URL that takes a POST",
-        credential="signing secret (made when left empty)",
+        credential="signing secret",
         reads_all=True,
     ),
     ChannelKind.SLACK: ChannelRow(
