@@ -61,6 +61,7 @@ document.addEventListener("htmx:beforeSend", () => document.body.dispatchEvent(
     {bubbles: true, detail: {requestConfig: {elt: document.querySelector("#reds")}}}
 )), {once: true})
 """
+_WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 _COVERED = """
 [...document.querySelectorAll(".code")].filter((each) => {
   const [text, button] = ["pre", "button"].map(
@@ -165,7 +166,6 @@ def test_every_page_is_clean_in_both_schemes_and_fits_320_px(
 
 def look_at(page: BrowserPage, url: str) -> list[str]:
     """What is wrong with a page, in both schemes and at 320 px, with all its parts unfolded."""
-    wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     page.set_viewport_size({"width": 1280, "height": 800})
     page.emulate_media(color_scheme="light")
     page.goto(url)
@@ -174,13 +174,41 @@ def look_at(page: BrowserPage, url: str) -> list[str]:
     page.emulate_media(color_scheme="dark")
     found += page.accessibility(colours_alone=True)
     page.set_viewport_size({"width": 320, "height": 700})
-    if page.evaluate(wider):
+    if page.evaluate(_WIDER):
         found.append("scrolls sideways at 320 px")
     if broken := page.evaluate(_BROKEN_CARDS):
         found.append(f"cells of cards are broken: {broken}")
     if hidden := page.evaluate(_COVERED):
         found.append(f"buttons lie above what they copy: {hidden}")
     return found + page.problems()
+
+
+def test_words_without_an_end_take_several_lines(
+    served: Served, browser_page: BrowserPage
+) -> None:
+    """Ids, models and what providers say have no blanks, and may be as long as the API takes."""
+    name, model = "c" * 255, "acme/" + "m" * 120
+    dropped = {"before_bytes": 9, "after_bytes": 1, "dropped": ["d" * 200]}
+    said = {"error_code": "E" * 128, "error_message": f"the upstream said {'x' * 2000}"}
+    record(served, id="long-words", conversation=name, model=model, trim=dropped)
+    record(served, id="f" * 128, conversation=name, model=model, http_status=500, **said)
+    sign_in(browser_page, served)
+
+    wide = {}
+    for path in (
+        "/calls/long-words/",
+        f"/calls/{'f' * 128}/",
+        f"/calls/?query=x:{'y' * 200}",
+        f"/conversations/{name}/",
+        f"/budgets/of-conversation/{name}/",
+    ):
+        for width in (1280, 320):
+            browser_page.set_viewport_size({"width": width, "height": 800})
+            browser_page.goto(f"{served.base_url}{path}")
+            if over := browser_page.evaluate(_WIDER):
+                wide[path[:30], width] = over
+
+    assert wide == {}
 
 
 def test_the_sign_in_page_is_clean_in_both_schemes(
