@@ -353,3 +353,21 @@ def test_rows_lead_where_django_would_lead(page: str, name: str) -> None:
         return  # Their ids are ours, and have none.
 
     assert address_of(page, name) == escape(reverse(page, args=[name]))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (1_000, "1k"),
+        (96_000, "96k"),
+        (999_499, "999k"),
+        (999_999, "1M"),
+        (1_048_576, "1.05M"),
+        (6_390_000_000, "6.39G"),
+        (2**53, "9.01P"),
+    ],
+)
+def test_a_number_of_an_axis_has_three_digits(value: int, said: str) -> None:
+    assert drawings.short(value) == said

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 from helmdash.core.budgets.levels import Glyph, Level
+
+_UNITS: Final = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
+# From here on three digits of the next smaller unit would be four: 999,500 is 1M.
+_ROUNDS_UP: Final = 0.9995
 
 
 def outline(glyph: Glyph, x: float, y: float, r: float = 4.0) -> str:
@@ -23,9 +27,9 @@ def outline(glyph: Glyph, x: float, y: float, r: float = 4.0) -> str:
 
 
 def short(value: float) -> str:
-    """A round number for an axis: 96k, 1.5M."""
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if value >= size:
+    """A round number for an axis, in three digits: 96k, 1.5M, 6.39G."""
+    for size, unit in _UNITS:
+        if value >= size * _ROUNDS_UP:
             return f"{value / size:.3g}{unit}"
     return f"{value:.0f}"
 

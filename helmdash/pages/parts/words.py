@@ -97,6 +97,7 @@ _PURPOSES = {
 _NEARLY_ALL, _ONE_PLACE_BELOW = 99.5, 10
 # Upper end in seconds, length of the unit in seconds, its sign.
 _AGES = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"))
+_HOUR_S, _DAY_MIN = 3600, 24 * 60
 _SECOND_MS, _MINUTE_MS = 1000, 59_950  # from 59.95 s on, one place after the point is 60.0
 # Clocks of clients may run ahead of ours by so much before we say so.
 _SKEW_SECONDS = 5
@@ -250,7 +251,7 @@ def purpose_task(value: str) -> str:
 
 
 def seconds(ms: float | None) -> str:
-    """Milliseconds as people read them: 840 ms, 28.9 s, 2 min 3 s; None: a dash."""
+    """Milliseconds as people read them: 840 ms, 28.9 s, 2 min 3 s, 4 h 10 min; None: a dash."""
     if ms is None:
         return DASH
     if ms < _SECOND_MS:
@@ -258,7 +259,13 @@ def seconds(ms: float | None) -> str:
     if ms < _MINUTE_MS:
         return f"{ms / _SECOND_MS:.1f} s"
     whole = round(ms / _SECOND_MS)
-    return f"{whole // 60} min {whole % 60} s"
+    if whole < _HOUR_S:
+        return f"{whole // 60} min {whole % 60} s"
+    minutes = round(whole / 60)
+    if minutes < _DAY_MIN:
+        return f"{minutes // 60} h {minutes % 60} min"
+    hours = round(minutes / 60)
+    return f"{hours // 24:,} d {hours % 24} h"
 
 
 def dollars(amount: float) -> str:
