@@ -211,6 +211,23 @@ def test_words_without_an_end_take_several_lines(
     assert wide == {}
 
 
+def test_names_from_right_to_left_leave_the_order_of_a_row_alone(
+    served: Served, browser_page: BrowserPage
+) -> None:
+    record(served, id="rtl", conversation="rtl", model="acme/نموذج", pack="تلخيص", purpose="بحث")
+    sign_in(browser_page, served)
+
+    browser_page.goto(f"{served.base_url}/calls/?project=default&conversation=rtl")
+    row = browser_page.locator('tr:has([data-row="rtl"])')
+    begins = [row.get_by_text(name).bounding_box()["x"] for name in ("نموذج", "بحث", "تلخيص")]
+    assert begins == sorted(begins)
+
+    browser_page.goto(f"{served.base_url}/query/calls/?project=default&conversation=rtl")
+    name = browser_page.locator("dd a", has_text="تلخيص")
+    count = name.locator("+ span")
+    assert name.bounding_box()["x"] < count.bounding_box()["x"]
+
+
 def test_the_sign_in_page_is_clean_in_both_schemes(
     served: Served, browser_page: BrowserPage
 ) -> None:

@@ -125,12 +125,11 @@ def _failed_as(cause: FailureCause) -> str:
 
 
 def _call_name(item: CallView, *, with_conversation: bool) -> str:
-    model = escape(item.model)
-    told: list[str] = [model]
+    told: list[str] = [_own_way(item.model)]
     told += ["side call"] if item.lane == "side" else []
     told += ["asked for again"] if item.is_asked_again else []
-    told += [escape(item.purpose)] if item.purpose != "chat" else []
-    told += [escape(item.pack)] if item.pack else []
+    told += [_own_way(item.purpose)] if item.purpose != "chat" else []
+    told += [_own_way(item.pack)] if item.pack else []
     told += [_client(item.client)] if item.client else []
     talk = ""
     if with_conversation and item.conversation:
@@ -139,7 +138,7 @@ def _call_name(item: CallView, *, with_conversation: bool) -> str:
         talk = f'<span class="talk-inline"> · {link}</span>'
     return (
         f'<th scope="row">{row_link("call", item.id, prefix="k-")}'
-        f'<span class="sub" title="{model}">{" · ".join(told)}{talk}</span></th>'
+        f'<span class="sub" title="{escape(item.model)}">{" · ".join(told)}{talk}</span></th>'
     )
 
 
@@ -183,12 +182,11 @@ def _known_level(item: ConversationView) -> str:
 
 
 def _conversation_name(item: ConversationView, caption: str, *, why: bool) -> str:
-    model = escape(item.model)
     client = f" · {_client(item.client)}" if item.client else ""
     prefix = f"c-{slugify(caption)}-"
     return (
         f'<th scope="row">{row_link("conversation", item.id, prefix=prefix)}'
-        f'<span class="sub" title="{model}">{model}{client}</span>'
+        f'<span class="sub" title="{escape(item.model)}">{_own_way(item.model)}{client}</span>'
         f"{_why(item) if why else ''}</th>"
     )
 
@@ -219,5 +217,10 @@ def reasons(found: Iterable[Any]) -> SafeString:
 
 
 def _client(client: Any) -> str:
-    name = escape(client.name)
-    return f'<span title="{name} {escape(client.version)}">{name}</span>'
+    said = f"{escape(client.name)} {escape(client.version)}"
+    return f'<span title="{said}">{_own_way(client.name)}</span>'
+
+
+def _own_way(name: str) -> str:
+    """A name beside others: one that is read from right to left would turn their order around."""
+    return str(escape(name)) if name.isascii() else f"<bdi>{escape(name)}</bdi>"
