@@ -183,9 +183,7 @@ def look_at(page: BrowserPage, url: str) -> list[str]:
     return found + page.problems()
 
 
-def test_words_without_an_end_take_several_lines(
-    served: Served, browser_page: BrowserPage
-) -> None:
+def test_words_without_an_end_take_several_lines(served: Served, browser_page: BrowserPage) -> None:
     """Ids, models and what providers say have no blanks, and may be as long as the API takes."""
     name, model = "c" * 255, "acme/" + "m" * 120
     dropped = {"before_bytes": 9, "after_bytes": 1, "dropped": ["d" * 200]}

@@ -53,7 +53,7 @@ def test_a_suggestion_is_shown_with_its_calls_and_accepted(
     assert one.decided_at is not None
     Suggestion.objects.filter(pk=one.pk).update(effect={**one.effect, **effect})
     record(make_capture(id="after", started_at=one.decided_at + timedelta(minutes=15)))
-    told = re.findall(r'href="([^"]+)">100 %</a> of <a href="([^"]+)">1 calls</a>', _text(owner))
+    told = re.findall(r'href="([^"]+)">100 %</a> of <a href="([^"]+)">1 call</a>', _text(owner))
     for since in told[0]:
         assert "/calls/after/" in _text(owner, unescape(since))
         assert "/calls/small/" not in _text(owner, unescape(since))

@@ -70,15 +70,15 @@ def test_a_week_is_told_as_a_page_and_as_markdown(owner: Client, project: Projec
     assert file.headers["Content-Type"] == "text/markdown; charset=utf-8"
     told = file.getvalue().decode()
     said = _LINK.sub(r"\1", told)
-    assert "- 2 calls, 50 % clean, 20,000 prompt tokens; the week before: 1 calls, 100 %" in said
+    assert "- 2 calls, 50 % clean, 20,000 prompt tokens; the week before: 1 call, 100 %" in said
     # Names are nobody's markup.
-    assert "acme/\\*tiny\\*: rate\\_limited, 1 calls (0 the week before)" in said
+    assert "acme/\\*tiny\\*: rate\\_limited, 1 call (0 the week before)" in said
     assert "- dismissed: openai/gpt-4o: input 100,000 → 24,575 (\\[a test\\])" in said
     assert "- openai/gpt-4o: input 100,000 → 24,575. 96% of 83 answers" in said
     # Whoever pastes it somewhere else has to find back: as far as it has calls, all of them.
     counts = {text: _listed(owner, path) for text, path in _LINK.findall(told) if "calls/" in path}
     assert all(path.startswith("http://testserver/") for _, path in _LINK.findall(told))
-    assert (counts["2 calls"], counts["50 % clean"], counts["1 calls"]) == (2, 1, 1)
+    assert (counts["2 calls"], counts["50 % clean"], counts["1 call"]) == (2, 1, 1)
     # Without a day it goes on to this moment; the days to come are nobody's to ask for.
     assert "- [3 calls](" in owner.get("/weekly/report.md").getvalue().decode()
     tomorrow = (timezone.now() + timedelta(days=1)).date()
@@ -201,7 +201,7 @@ def test_what_was_said_after_a_week_changes_nothing_of_what_failed_in_it(
         now=timezone.now(),
     )
 
-    assert "rate\\_limited, [1 calls](" in before
+    assert "rate\\_limited, [1 call](" in before
     assert owner.get("/weekly/report.md", then).getvalue().decode() == before
 
 

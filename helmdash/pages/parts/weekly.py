@@ -91,7 +91,7 @@ class _Told:
             return [Piece("no calls")]
         share = words.rounded(counted.clean / counted.calls)
         return [
-            Piece(f"{counted.calls:,} calls", self._calls(span)),
+            Piece(words.count_of(counted.calls, "call"), self._calls(span)),
             Piece(", "),
             Piece(f"{share} clean", self._calls(span, query="outcome:clean")),
             Piece(", "),
@@ -103,7 +103,10 @@ class _Told:
         for group in self._report.failing:
             line = [
                 Piece(f"{group.model_key}: {group.cause.value}, "),
-                Piece(f"{group.calls:,} calls", self._calls(self._week, query=group.query)),
+                Piece(
+                    words.count_of(group.calls, "call"),
+                    self._calls(self._week, query=group.query),
+                ),
             ]
             if group.before is not None:
                 path = self._calls(self._before, query=group.query) if group.before else ""
@@ -111,7 +114,8 @@ class _Told:
             found.append(line)
         if self._report.more:
             path = self._calls(self._week, cause="any")
-            found.append([Piece(f"{self._report.more} smaller groups more", path)])
+            said = words.count_of(self._report.more, "smaller group")
+            found.append([Piece(f"and {said}", path)])
         return found or [[Piece("Nothing.")]]
 
     def changed(self) -> list[Line]:
@@ -123,12 +127,12 @@ class _Told:
                 [Piece(f"{mark.at:%Y-%m-%d}: "), Piece(mark.text, self._to("budgets", **given))]
             )
         for count, said, kind in (
-            (report.clears, "clears of full conversations", "clear"),
-            (report.compactions, "compactions by clients", "compaction"),
+            (report.clears, "of full conversations", "clear"),
+            (report.compactions, "by clients", "compaction"),
         ):
             if count:
                 path = self._to("net-value", kind=kind, range=self._week)
-                found.append([Piece(f"{count:,} {said}", path)])
+                found.append([Piece(f"{words.count_of(count, kind)} {said}", path)])
         for each in report.decided:
             found.append(
                 [Piece(f"{each.state.value}: "), *self._suggested(each), *self._effect(each)]
@@ -147,7 +151,7 @@ class _Told:
             Piece("; since: "),
             Piece(share, self._own(told.after_clean)),
             Piece(" of "),
-            Piece(f"{effect.after.calls:,} answers", self._own(told.after)),
+            Piece(words.count_of(effect.after.calls, "answer"), self._own(told.after)),
             Piece(" clean"),
         ]
 
@@ -160,7 +164,7 @@ class _Told:
             [
                 Piece(f"{report.saved.saved_bytes:,} bytes", path),
                 Piece(" of catalogs, by "),
-                Piece(f"{report.saved.trims:,} Trims", path),
+                Piece(words.count_of(report.saved.trims, "Trim"), path),
             ]
         ]
         if report.now is not None and report.now.cached_tokens:

@@ -31,6 +31,7 @@ for plain in (
     words.advice,
     words.cause_sentence,
     words.claimant,
+    words.count_of,
     words.denominator,
     words.dollars,
     words.ends,
