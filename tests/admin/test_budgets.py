@@ -51,6 +51,19 @@ def test_each_field_that_core_declares_has_its_column_and_its_place_in_the_form(
     assert sorted(places) == sorted({*columns, "project", "created_at", "updated_at"})
 
 
+def test_the_form_calls_its_fields_as_the_pages_do(operator: Client) -> None:
+    page = text_of(operator.get(ADD))
+
+    for label in (
+        "LLM filter",
+        "Strict JSON",
+        "Caution above, tokens:",
+        "Cached input, USD per million tokens:",
+    ):
+        assert label in page
+    assert "mtok" not in page
+
+
 def test_the_list_names_the_fallback_and_shows_numbers_with_their_flags(operator: Client) -> None:
     add(key="acme/one", max_catalog_bytes=12_345, wants_strict_json=True)
 

@@ -106,6 +106,15 @@ def test_what_is_wrong_is_said_beside_what_was_typed(
     assert faults(answer.content.decode()) == []
 
 
+def test_figures_are_called_as_people_call_them(project: ProjectInfo, editor: Client) -> None:
+    form = editor.get("/budgets/what-if/").content.decode()
+
+    offered = dict(re.findall(r'<option value="(\w+)"[^>]*>([^<]+)</option>', form))
+    assert offered["input_cost_usd_per_mtok"] == "input, USD per million tokens"
+    assert offered["critical_max_tokens"] == "critical above, tokens"
+    assert [words for words in offered.values() if "_" in words or "mtok" in words] == []
+
+
 def test_what_leads_here_fills_the_form(project: ProjectInfo, editor: Client) -> None:
     number = make_suggestion(project=project).pk
     budgets = editor.get("/budgets/").content.decode()

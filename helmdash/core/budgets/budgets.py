@@ -57,6 +57,7 @@ class PromptVariant(StrEnum):
 
 
 # A variant where it is kept as plain text.
+_USD = "USD per million tokens"
 VariantText = Annotated[str, Words(tuple(each.value for each in PromptVariant))]
 
 
@@ -105,19 +106,29 @@ class BudgetFigures:
     is_hybrid_reasoning: Annotated[bool, Label(Section.TRUST, "hybrid reasoning")] = False
     wants_strict_json: Annotated[bool, Label(Section.TRUST, "strict JSON")] = False
     supports_prefix_cache: Annotated[bool, Label(Section.TRUST, "prefix cache")] = False
-    cached_input_cost_usd_per_mtok: Annotated[UsdPerMtok, Label(Section.COST)] = 0.0
-    input_cost_usd_per_mtok: Annotated[UsdPerMtok | None, Label(Section.COST)] = None
+    cached_input_cost_usd_per_mtok: Annotated[
+        UsdPerMtok, Label(Section.COST, unit=_USD, listed="cached input")
+    ] = 0.0
+    input_cost_usd_per_mtok: Annotated[
+        UsdPerMtok | None, Label(Section.COST, unit=_USD, listed="input")
+    ] = None
     cache_write_cost_usd_per_mtok: Annotated[
         UsdPerMtok | None,
         Doc("Of tokens that are written to a cache. Null: as other input."),
-        Label(Section.COST),
+        Label(Section.COST, unit=_USD, listed="written to a cache"),
     ] = None
-    output_cost_usd_per_mtok: Annotated[UsdPerMtok | None, Label(Section.COST)] = None
+    output_cost_usd_per_mtok: Annotated[
+        UsdPerMtok | None, Label(Section.COST, unit=_USD, listed="output")
+    ] = None
     context_length: Annotated[
-        Tokens | None, Doc("Advertised; null: unknown."), Label(Section.HEALTH)
+        Tokens | None,
+        Doc("Advertised; null: unknown."),
+        Label(Section.HEALTH, unit="tokens", listed="window"),
     ] = None
     input_length: Annotated[
-        Tokens | None, Doc("Advertised; null: unknown."), Label(Section.HEALTH)
+        Tokens | None,
+        Doc("Advertised; null: unknown."),
+        Label(Section.HEALTH, unit="tokens", listed="longest input"),
     ] = None
     chars_per_token: Annotated[
         float,
@@ -170,14 +181,21 @@ class BudgetSpec(BudgetFigures):
         None
     )
     optimal_max_tokens: Annotated[
-        Tokens | None, Doc("Null: 100,000; 70 % of a limit below 128,000."), Label(Section.HEALTH)
+        Tokens | None,
+        Doc("Null: 100,000; 70 % of a limit below 128,000."),
+        Label(Section.HEALTH, unit="tokens", listed="caution above"),
     ] = None
     critical_max_tokens: Annotated[
-        Tokens | None, Doc("Null: 90 % of the limit."), Label(Section.HEALTH)
+        Tokens | None,
+        Doc("Null: 90 % of the limit."),
+        Label(Section.HEALTH, unit="tokens", listed="critical above"),
     ] = None
     # The column is a small one.
     caution_cadence: Annotated[
-        int | None, Range(1, 2**31 - 1), Doc("Null: 10."), Label(Section.HEALTH)
+        int | None,
+        Range(1, 2**31 - 1),
+        Doc("Null: 10."),
+        Label(Section.HEALTH, unit="generations", listed="cadence of hard guidance"),
     ] = None
 
 

@@ -48,12 +48,14 @@ class Label:
     """Where people find the field: the section of its form, its name in mid-sentence, its unit.
 
     name "": it is not among the figures of an explained budget, or is told there with its reason.
-    unit "": none.
+    unit "": none. listed: what it is called in a list of all fields, where that is not the name or
+    the field's own word.
     """
 
     section: Section
     name: str = ""
     unit: str = ""
+    listed: str = ""
 
 
 Tokens = Annotated[int, Range(1)]
@@ -70,6 +72,12 @@ class FigureField:
     label: Label
     may_be_none: bool
     is_required: bool
+
+    @property
+    def words(self) -> str:
+        """What it is called among all fields, with its unit, in mid-sentence."""
+        name = self.label.listed or self.label.name or self.name.replace("_", " ")
+        return f"{name}, {self.label.unit}" if self.label.unit else name
 
     def read(self, stored: Any) -> Any:
         """The value as the field has it, of what a file or a column holds. A word becomes a

@@ -11,7 +11,7 @@ from helmdash.pages.budget_forms import COLUMNS
 from helmdash.pages.parts.budget_rows import calls_of
 from helmdash.queries.budgets.budget_edits import BudgetEdit
 
-_LABELS = {each.name: each.label for each in STORED_FIELDS}
+_WORDS = {each.name: each.words for each in STORED_FIELDS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +64,8 @@ def _range(edit: BudgetEdit) -> str:
 def _name(field: str) -> str:
     if field in COLUMNS:
         return COLUMNS[field][0]
-    label = _LABELS[field]
-    name = label.name or field.replace("_", " ")
-    return name[:1].upper() + name[1:] + (f", {label.unit}" if label.unit else "")
+    words = _WORDS[field]
+    return words[:1].upper() + words[1:]
 
 
 def _text(value: object) -> str:

@@ -102,9 +102,7 @@ def names_of_figures() -> tuple[tuple[str, str], ...]:
 
 def field_words(name: str) -> str:
     """A field of a budget for people."""
-    label = EDITABLE[name].label if name in EDITABLE else None
-    words = (label.name if label and label.name else name).replace("_", " ")
-    return f"{words}, {label.unit}" if label and label.unit else words
+    return EDITABLE[name].words if name in EDITABLE else name.replace("_", " ")
 
 
 def shown(found: WhatIfView, beside: WhatIfView | None = None) -> ShownWhatIf:

@@ -5,7 +5,7 @@ A key goes in and never comes out: no page, message, log line or history entry h
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -74,6 +74,7 @@ class UpstreamForm(ModelForm[Upstream]):
             "read_timeout_s",
             "enabled",
         )
+        labels: ClassVar[dict[str, str]] = {"read_timeout_s": "Read timeout, seconds"}
 
     # Who fills it in (records.admin.scoped).
     person = Person(name="")

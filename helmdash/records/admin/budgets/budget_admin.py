@@ -47,9 +47,9 @@ _SAID = {
     Section.TRUST: "How a task is set to the model. An id that ends in :free is treated as tier C "
     "with 10,000 catalog bytes, whatever is set here.",
     Section.HEALTH: "Where a conversation turns yellow and red. The limit is the smaller known "
-    "length; without one, the input tokens above. Optimal must be below critical, and critical at "
-    "most the limit.",
-    Section.ESTIMATE: "tokens = bytes / chars_per_token * safety_multiplier, both rounded up.",
+    "length; without one, the input tokens above. The caution line must be below the critical one, "
+    "and that at most the limit.",
+    Section.ESTIMATE: "tokens = bytes / bytes per token * safety multiplier, both rounded up.",
     Section.COST: "",
 }
 _COLLAPSED = {Section.ESTIMATE, Section.COST}

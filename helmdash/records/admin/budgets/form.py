@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 
+from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import Budget
 
@@ -44,6 +45,9 @@ class BudgetForm(ModelForm[Budget]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        for each in STORED_FIELDS:
+            if each.name in self.fields:
+                self.fields[each.name].label = each.words[:1].upper() + each.words[1:]
         if self.instance.pk and is_fallback(self.instance):
             for name, help_text in _OF_THE_FALLBACK.items():
                 # A disabled field keeps its value whatever a request says.
