@@ -201,7 +201,9 @@ def test_every_generation_of_a_long_conversation_can_be_reached(
     assert ">Back to the newest<" in middle
     assert owner.get("/generations/7/talk/").headers["Location"] == "/calls/n7/?project=default"
     for number in ("0", "700", "9" * 30):
-        assert owner.get(f"/generations/{number}/talk/").status_code == 404
+        missing = owner.get(f"/generations/{number}/talk/")
+        said = f"There is no generation {number} of a conversation talk"
+        assert (missing.status_code, said in missing.content.decode()) == (404, True)
     for odd in ("0", "x", "9" * 30, "²"):
         assert "3 to 602" in owner.get("/conversations/talk/", {"to": odd}).content.decode()
 

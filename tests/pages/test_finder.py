@@ -139,6 +139,19 @@ def test_an_action_is_found_by_what_people_call_it(
     assert owner.get(leads).status_code == 200
 
 
+def test_whatever_the_navigation_has_is_found_by_name(owner: Client, filled: str) -> None:
+    page = owner.get("/find/").content.decode()
+    rail, main = page.split("<main")
+    links = dict(re.findall(r'<li[^>]*><a href="([^"]*)"[^>]*>([^<]+)</a>', rail))
+
+    named = {"Connect", "Admin", "Week", "Try it"}
+    assert named <= set(links.values())
+    # What can be tried has three names of its own.
+    assert [name for name in links.values() if f">{name}<" not in main] == ["Try it"]
+    for text in ("connect", "alerts", "what-if", "preflight", "api"):
+        assert options(owner.get("/find/", {"q": text}, headers=PALETTE).content.decode())
+
+
 def test_every_place_is_there(owner: Client, filled: str) -> None:
     statuses = {place.address: owner.get(place.address).status_code for place in (*PAGES, *ACTIONS)}
 

@@ -206,6 +206,8 @@ def test_values_are_counted_and_lead_to_their_calls(owner: Client, filled: str) 
     links = re.findall(r'href="(/calls/\?[^"]*)">([^<]+)</a> <span class="soft">(\d+)', html)
 
     assert "Of all 7 calls that fit" in html
+    assert re.search(r'<a href="/calls/[^"]*" aria-current="page">Calls<', html)
+    assert re.search(r'href="/calls/\?query=has%3Aconversation&amp;range=7d[^"]*">Back to', html)
     for address, value, count in links:
         rows = rows_of(owner.get(address.replace("&amp;", "&"), follow=True).content.decode())
         assert (value, len(rows)) == (value, int(count))

@@ -61,7 +61,7 @@ PAGES = [
     "/query/calls/?level=critical",
 ]
 # Pages that belong to no entry of the side bar.
-APART = ("/help/", "/find/", "/query/")
+APART = ("/help/", "/find/")
 LIVE = ["/", "/conversations/", "/conversations/talk/", "/calls/"]
 FRAGMENTS = [
     *LIVE,

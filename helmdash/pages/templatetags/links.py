@@ -23,9 +23,11 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def nav(context: template.Context, name: str, label: str, *also: str) -> SafeString:
-    """A link of the navigation; the one of the page that is shown says so."""
+    """A link of the navigation; the one of the page that is shown says so. Pages about a list have
+    its name in their address."""
     match = context["request"].resolver_match
-    is_here = match is not None and match.url_name in (name, *also)
+    here = {match.url_name, match.kwargs.get("noun")} if match else set()
+    is_here = not here.isdisjoint((name, *also))
     markup = '<a href="{}" aria-current="page">{}</a>' if is_here else '<a href="{}">{}</a>'
     return format_html(markup, reverse(name), label)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
@@ -191,7 +191,11 @@ def generation_page(request: PageRequest, number: int, name: str) -> HttpRespons
         call_at(project_id=project.id, conversation=name, generation=number) if is_any else None
     )
     if call_id is None:
-        return scope.elsewhere(request, "conversation", name)
+        try:
+            return scope.elsewhere(request, "conversation", name)
+        except Http404:
+            said = f"There is no generation {number} of a conversation {name} in {project.name}."
+            raise Http404(said) from None
     return redirect("call", call_id)
 
 
