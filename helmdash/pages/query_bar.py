@@ -6,6 +6,7 @@ bar. So an address has each filter once, whichever way somebody asked for it, an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -30,7 +31,12 @@ def settled(
         return None
     data = request.GET.copy()
     said: dict[str, str] = {}
-    kept = [term for term in asked.terms if not _moved(term, form, controls, said)]
+    often = Counter(term.field for term in asked.terms)
+    kept = [
+        term
+        for term in asked.terms
+        if often[term.field] > 1 or not _moved(term, form, controls, said)
+    ]
     for name, value in said.items():
         data[name] = value
     if asked.words:
@@ -50,7 +56,7 @@ def settled(
 
 
 def _moved(term: Term, form: ListForm, controls: Mapping[str, str], said: dict[str, str]) -> bool:
-    """Whether a control says the term; then it does in `said`. Each says one value, once."""
+    """Whether a control says the term, the only one of its field; then it does in `said`."""
     name, word = controls.get(term.field), term.single
     if name is None or word is None or name in said:
         return False

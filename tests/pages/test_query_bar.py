@@ -34,6 +34,9 @@ ALL = TALK | {"cut", "also/with slash", "lost"}
 FOUND = [
     ("-level:healthy", {"talk-2", "talk-3", "talk-4", "cut", "lost"}),
     ("level:caution,critical", {"talk-2", "talk-4"}),
+    # Both hold; a control could say but one of them.
+    ("level:caution level:critical", set()),
+    ("pack:a has:conversation pack:b", set()),
     ("-cause:any", ALL - {"cut", "lost"}),
     ("-cause:timeout has:error", {"cut", "lost"}),
     ("has:trim", {"cut"}),

@@ -25,6 +25,13 @@ _MOST_STARS: Final = 4
 _LARGEST: Final = 2**53
 _SHOWN_VALUES: Final = 24
 
+# What other query languages have: as a word to search for it would find nothing, and say no more.
+_OPERATORS: Final[Mapping[str, str]] = {
+    "AND": "terms hold all at once; leave it out",
+    "OR": "commas mean either: model:a,b",
+    "NOT": "a minus leaves out: -model:a",
+}
+
 _TOKEN: Final = re.compile(
     r"(?P<minus>-)?(?:(?P<field>[A-Za-z_]+):)?(?P<value>\"(?:[^\"\\]|\\.)*\"(?=\s|$)|\S*)"
 )
@@ -208,6 +215,8 @@ def _word(found: re.Match[str]) -> str:
         )
     if _is_quoted(value):
         return _unquoted(value)
+    if value in _OPERATORS:
+        raise BadQuery(f'{value}: {_OPERATORS[value]}. To search for it, write "{value}"')
     if ":" in value:
         raise BadQuery(f'{value}: to search for text with a colon, write "{value}"')
     return value

@@ -90,6 +90,7 @@ def test_words_without_a_field_are_searched_for() -> None:
     assert found.words == 'abc x:y  z a"b'
     assert [term.single for term in found.terms] == ["caution"]
     assert parse_query("  ", FIELDS) == Query()
+    assert parse_query('"OR" or', FIELDS).words == "OR or"
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,9 @@ def test_words_without_a_field_are_searched_for() -> None:
         ('model:"a"b', "the quote has no end, or something stands behind it"),
         ("- x", "a minus stands alone"),
         ("-x", 'only terms can be left out; to search for it, write "-x"'),
+        ("level:caution OR level:critical", "commas mean either: model:a,b"),
+        ("a AND b", "terms hold all at once"),
+        ("NOT level:caution", "a minus leaves out: -model:a"),
         ("prompt:1 " * 21, "at most 20 terms, these are 21"),
         ("x" * (MOST_CHARS + 1), "at most 500 characters"),
     ],
