@@ -66,6 +66,16 @@ def test_what_is_refused_is_told_and_changes_nothing(
     assert not get_user_model().objects.filter(username="nobody").exists()
 
 
+def test_a_name_that_is_none_is_told_at_its_field_and_stays_typed(owner: Client) -> None:
+    answer = owner.post(CHANGE, {"do": "set", "user": "jo smith", "role": "editor"})
+
+    html = answer.content.decode()
+    assert (answer.status_code, faults(html)) == (422, [])
+    assert 'value="jo smith"' in html
+    assert 'id="id_user_error" role="alert">User: Enter a valid username' in html
+    assert '<input type="radio" name="role" value="editor" checked>' in html
+
+
 def test_one_of_two_owners_may_go(boss: Client, project: ProjectInfo) -> None:
     set_member(actor=SHELL, user="second", project=project.slug, role=MemberRole.OWNER)
 

@@ -18,6 +18,10 @@ from helmdash.records.rights import LAST_OWNER, keeps_an_owner
 ADMIN_NAME = "admin"
 
 
+class NoAccount(AccessError):
+    """Nobody has this name, and no account can be made of it; the message says why."""
+
+
 def ensure_admin(*, password: str) -> str | None:
     """Make the first admin, called `admin`, and give its password; None: there is a superuser
     already, who is left alone."""
@@ -87,13 +91,13 @@ def _account(actor: Actor, name: str) -> tuple[User, bool]:
     if found is not None:
         return found, False
     if not may(actor, Right.ADMINISTER, project_id=None):
-        raise AccessError(f"user: nobody is called {name}; a superuser makes accounts")
+        raise NoAccount(f"user: nobody is called {name}; a superuser makes accounts")
     account = users(username=name)
     account.set_unusable_password()
     try:
         account.full_clean()
     except ValidationError as error:
-        raise AccessError("user: " + " ".join(error.messages)) from None
+        raise NoAccount("user: " + " ".join(error.messages)) from None
     account.save()
     note_row(actor=actor, row=account, before=None)
     return account, True

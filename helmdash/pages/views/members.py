@@ -44,6 +44,9 @@ def change_members(request: PageRequest) -> HttpResponse:
             return response
         else:
             messages.success(request, f"{user} is {role.value} now.")
+    except members.NoAccount as error:
+        form.add_error("user", str(error).removeprefix("user: "))
+        return _show(request, form, status=422)
     except AccessError as error:
         messages.error(request, str(error))
     return HttpResponseRedirect(request.page)
