@@ -80,7 +80,7 @@ def test_a_call_before_that_retention_has_taken_is_none(viewer: Client, talk: Pr
     page = viewer.get("/compare/calls/", {"b": "second"})
 
     assert page.status_code == 200
-    assert "a: no call goes before second" in page.content.decode()
+    assert "First: no call goes before second" in page.content.decode()
 
 
 def test_any_two_calls_are_compared_and_swapped(viewer: Client, talk: ProjectInfo) -> None:
@@ -102,11 +102,13 @@ def test_calls_without_texts_are_compared_by_their_figures(viewer: Client, fille
     ("path", "query", "status", "said"),
     [
         ("calls", {}, 200, "First call, its id"),
-        ("calls", {"b": "talk-0"}, 200, "a: no call goes before talk-0"),
-        ("calls", {"b": "nobody"}, 404, "b: there is no call nobody in this project"),
-        ("calls", {"a": "nul\x00", "b": "talk-0"}, 404, "a: there is no call"),
+        ("calls", {}, 200, "No two calls are chosen yet."),
+        ("plans", {}, 200, "No two plans are chosen yet."),
+        ("calls", {"b": "talk-0"}, 200, "First: no call goes before talk-0"),
+        ("calls", {"b": "nobody"}, 404, "Second: there is no call nobody in this project"),
+        ("calls", {"a": "nul\x00", "b": "talk-0"}, 404, "First: there is no call"),
         ("plans", {"a": "plan-1"}, 200, "Second plan, its id"),
-        ("plans", {"a": "plan-1", "b": "no-plan"}, 404, "b: there is no plan no-plan"),
+        ("plans", {"a": "plan-1", "b": "no-plan"}, 404, "Second: there is no plan no-plan"),
         ("trims/none", {}, 404, "There is no fit none"),
     ],
 )

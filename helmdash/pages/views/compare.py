@@ -22,6 +22,8 @@ from helmdash.queries.conversations.curve import id_of_call_before
 from helmdash.queries.plans import PlanView
 
 _Found = TypeVar("_Found")
+# What the address calls them, and what people do.
+_PLACES = {"a": "First", "b": "Second"}
 
 
 @require_safe
@@ -38,7 +40,7 @@ def compare_calls(request: PageRequest) -> HttpResponse:
         if earlier is not None:
             query = urlencode({"a": earlier, "b": after.call.id})
             return HttpResponseRedirect(f"{reverse('compare-calls')}?{query}")
-        problems = [f"a: no call goes before {after.call.id}; name another one"]
+        problems = [f"First: no call goes before {after.call.id}; name another one"]
     context: dict[str, object] = {"problems": problems, "names": _names(request)}
     if before is not None and after is not None:
         old, new = before.call, after.call
@@ -103,13 +105,13 @@ def _pair(
     for field, name in _names(request).items():
         one = find(name) if name and "\x00" not in name else None
         if name and one is None:
-            problems.append(f"{field}: there is no {noun} {name} in this project")
+            problems.append(f"{_PLACES[field]}: there is no {noun} {name} in this project")
         found.append(one)
     return found[0], found[1], problems
 
 
 def _names(request: PageRequest) -> dict[str, str]:
-    return {field: request.GET.get(field, "").strip() for field in ("a", "b")}
+    return {field: request.GET.get(field, "").strip() for field in _PLACES}
 
 
 def _is_missing(problems: list[str]) -> bool:
