@@ -14,7 +14,8 @@ curl -sS {url} \\
   -H {bearer} \\
   -H "Content-Type: application/json" \\
   -d '{{"conversation": "hello", "model": "openai/gpt-4o",
-       "usage": {{"prompt_tokens": 96000, "completion_tokens": 350}},
+       "usage": {{"prompt_tokens": 96000,
+                 "completion_tokens": 350}},
        "finish_reason": "stop"}}'"""
 _FIRST_CALL_PYTHON = """\
 import json
@@ -25,7 +26,10 @@ key = {key}
 call = {{
     "conversation": "hello",
     "model": "openai/gpt-4o",
-    "usage": {{"prompt_tokens": 96000, "completion_tokens": 350}},
+    "usage": {{
+        "prompt_tokens": 96000,
+        "completion_tokens": 350,
+    }},
     "finish_reason": "stop",
 }}
 request = urllib.request.Request(
