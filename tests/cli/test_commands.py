@@ -146,11 +146,17 @@ def test_load_budgets_update_shows_a_diff_and_resets_only_on_yes() -> None:
 
 
 @pytest.mark.django_db
-def test_demo_data_loads_twice_shows_every_level_and_goes_away_whole() -> None:
+def test_demo_data_loads_twice_shows_every_level_and_goes_away_whole(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     make_project()
-    run("demo", "load")
-    run("demo", "load")
+    with caplog.at_level("INFO"):
+        run("demo", "load")
+        told = run("demo", "load")
 
+    assert "?project=demo" in told
+    # What made-up fits cut is nobody's news.
+    assert "trimmed" not in caplog.text
     demo = find_project(slug="demo")
     assert demo is not None
     assert demo.is_demo

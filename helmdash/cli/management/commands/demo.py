@@ -33,6 +33,10 @@ class Command(BaseCommand):
             if not is_done:
                 raise loading.DemoBusy
             self.stdout.write(f"The project “Demo”: {told[0] if told else 'cancelled'}.")
+            if told:
+                self.stdout.write(
+                    "See it by “Project” in the side bar, or with ?project=demo behind an address."
+                )
             return
         removed = asking.remove_demo(actor=SHELL)
         self.stdout.write("Removed the demo data." if removed else "There is no demo data.")
