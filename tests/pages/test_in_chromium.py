@@ -226,6 +226,23 @@ def test_names_from_right_to_left_leave_the_order_of_a_row_alone(
     assert name.bounding_box()["x"] < count.bounding_box()["x"]
 
 
+def test_saved_views_are_renamed_on_a_phone(demo: BrowserPage, served: Served) -> None:
+    demo.goto(f"{served.base_url}/calls/?project=demo&level=critical")
+    demo.click("summary:text-is('Save view')")
+    demo.fill("form[action*='/views/calls/'] input[name=name]", "What needs me")
+    demo.follow("form[action*='/views/calls/'] button")
+
+    assert look_at(demo, f"{served.base_url}/views/calls/?project=demo") == []
+    name, field = (
+        demo.locator(f"main tbody {part}").bounding_box() for part in ("th a", "input[name=name]")
+    )
+    assert name["height"] < 30
+    assert name["y"] + name["height"] <= field["y"]
+    # The server is shared: other tests look for names.
+    demo.follow("main tbody button[value=delete]")
+    expect(demo.page.locator("main")).to_contain_text("No view is saved yet.")
+
+
 def test_the_sign_in_page_is_clean_in_both_schemes(
     served: Served, browser_page: BrowserPage
 ) -> None:
