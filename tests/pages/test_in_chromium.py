@@ -226,6 +226,20 @@ def test_names_from_right_to_left_leave_the_order_of_a_row_alone(
     assert name.bounding_box()["x"] < count.bounding_box()["x"]
 
 
+def test_added_columns_take_a_line_each_on_a_phone(demo: BrowserPage, served: Served) -> None:
+    demo.set_viewport_size({"width": 390, "height": 844})
+    # Without the time, which is the last one else: that goes to the first line.
+    demo.goto(f"{served.base_url}/calls/?project=demo&columns=latency&columns=provider")
+    boxes = [
+        demo.locator(f"main tbody tr:first-child {part}").first.bounding_box()
+        for part in ("th", "td.added", "td.added + td.added")
+    ]
+
+    assert max(each["height"] for each in boxes[1:]) < 30
+    ends = [each["y"] + each["height"] for each in boxes]
+    assert [each["y"] for each in boxes[1:]] >= ends[:2]
+
+
 def test_saved_views_are_renamed_on_a_phone(demo: BrowserPage, served: Served) -> None:
     demo.goto(f"{served.base_url}/calls/?project=demo&level=critical")
     demo.click("summary:text-is('Save view')")

@@ -74,10 +74,10 @@ def added_cells(context: template.Context, added: Sequence[ListColumn], item: ob
     """The cells of one row in the columns that somebody added."""
     return format_html_join(
         "",
-        '<td class="{}"><span class="only-narrow">{}: </span>{}</td>',
+        '<td class="{}"><span class="only-narrow">{} </span>{}</td>',
         (
             (
-                "num" if each.is_number else "added",
+                "num added" if each.is_number else "added",
                 each.label,
                 _written(context, each, each.value(item)),
             )
