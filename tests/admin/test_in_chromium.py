@@ -164,3 +164,24 @@ def test_no_form_hides_a_part_of_its_fields_on_a_phone(
     rows = browser_page.locator(".form-row")
     hidden = "rows => rows.filter(row => row.scrollWidth > row.clientWidth).length"
     assert (rows.count(), rows.evaluate_all(hidden)) == (4, 0)
+
+
+@pytest.mark.browser
+def test_a_key_without_an_end_makes_no_page_of_a_row_wider(
+    served: Served, browser_page: BrowserPage
+) -> None:
+    row = {"key": f"acme/{'k' * 200}", "input_tokens": 9_000, "output_tokens": 900, "tier": "C"}
+    url = f"{served.base_url}/api/v1/budgets"
+    made = httpx.post(url, json=row, headers=served.headers)
+    assert made.is_success, made.text
+    sign_in(browser_page, served)
+
+    wide = {}
+    for part in ("history", "change", "delete"):
+        browser_page.goto(admin(served, f"records/budget/{made.json()['id']}/{part}/"))
+        root = "document.documentElement"
+        if over := browser_page.evaluate(f"{root}.scrollWidth - {root}.clientWidth"):
+            wide[part] = over
+
+    assert wide == {}
+    httpx.delete(f"{url}/{made.json()['id']}", headers=served.headers)
