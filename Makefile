@@ -17,10 +17,10 @@ endif
 # Twice quiet: errors only.
 PIP := $(PY) -m pip -qq --disable-pip-version-check --no-input
 # Of each run on a database; both go on at the same time. The one on SQLite is longer, and has groups
-# of tests that follow each other in one worker and mostly wait (browser, gateway): two workers more
-# than cores. With one, the cores were idle for two thirds of its last minutes.
+# of tests that follow each other in one worker and mostly wait (browser, gateway): one worker more
+# than cores.
 WORKERS ?= auto
-WORKERS_SQLITE ?= $(if $(filter auto,$(WORKERS)),$(shell $(PY) -c 'import os; print(2 + (os.cpu_count() or 1))'),$(WORKERS))
+WORKERS_SQLITE ?= $(if $(filter auto,$(WORKERS)),$(shell $(PY) -c 'import os; print(1 + (os.cpu_count() or 1))'),$(WORKERS))
 # Byte code is kept, even where the shell says not to: compiling the tests takes a worker as long as
 # collecting them, and each of the suite's hundreds of processes would compile HelmDash again.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -q
