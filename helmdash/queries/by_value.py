@@ -14,12 +14,10 @@ from typing import Any, Final, TypeVar
 from django.db.models import Model, QuerySet
 from django.db.models.lookups import In
 
-from helmdash.queries.indexed_columns import LEFT_OUT, asks_by_index, values_of
+from helmdash.queries.indexed_columns import LEFT_OUT, MOST_VALUES, asks_by_index, values_of
 from helmdash.records.bounds import bounded
 from helmdash.records.direct import is_postgres
 
-# Each is a query of its own, of half a millisecond. Of more values, hardly all are rare.
-_MOST_VALUES: Final = 8
 # Where a row is deleted or changed between the two statements: a page that is short ends a list.
 _TRIES: Final = 3
 _M = TypeVar("_M", bound=Model)
@@ -102,7 +100,7 @@ def _has_index(condition: object, model: type[Model]) -> bool:
     """Whether it asks for a few values of a column of which each is found in the order of time."""
     if not isinstance(condition, In) or not asks_by_index(condition, model):
         return False
-    return 1 < len(values_of(condition)) <= _MOST_VALUES
+    return 1 < len(values_of(condition)) <= MOST_VALUES
 
 
 def _of_value(rows: QuerySet[_M], split: In[Any], value: object) -> QuerySet[_M]:

@@ -15,10 +15,10 @@ from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.rollups.facts import NO_VARIANT, OTHER, PURPOSES, ROUTE, bounds_of_band
 from helmdash.core.text.query_terms import Term
-from helmdash.queries import joint_months
 from helmdash.queries.by_value import by_value
 from helmdash.queries.call_terms import ANY_CAUSE, CALL_TERMS
 from helmdash.queries.distinct_values import model_keys
+from helmdash.queries.joint_months import within_joint_months
 from helmdash.queries.leading import led
 from helmdash.queries.reach import MOST_TRIED, Reach
 from helmdash.queries.trial_calls import calls_of_trial
@@ -134,10 +134,8 @@ def found_by_index(project_id: int, filters: CallFilters) -> QuerySet[Call]:
         asked["model_key"] = [*model_keys(project_id=project_id, model=filters.model)]
         rows = rows.filter(model_key__in=asked["model_key"])
     if filters.cause == ANY_CAUSE:
-        asked["cause"] = [joint_months.ANY]
-    rows = joint_months.within_joint_months(
-        rows, project_id, asked, since=filters.since, until=filters.until
-    )
+        asked["cause"] = [ANY_CAUSE]
+    rows = within_joint_months(rows, project_id, asked, since=filters.since, until=filters.until)
     if filters.level_reason is not None:
         # Only an unknown level has a reason; the level has an index.
         rows = rows.filter(level=Level.UNKNOWN.value, level_reason=filters.level_reason)

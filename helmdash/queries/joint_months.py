@@ -21,6 +21,7 @@ from helmdash.core.rollups.periods import (
     period_of,
     quarter_of,
 )
+from helmdash.queries.call_terms import ANY_CAUSE
 from helmdash.queries.rollups import MOST_UNCOUNTED, counted_down_to
 from helmdash.records.models import Call, RollupState
 from helmdash.records.rollup_rows import read_spans
@@ -36,8 +37,6 @@ _KEPT_BY: Final[Mapping[str, Marginal]] = {
     "level": Marginal.LEVEL,
 }
 _TOLD_BY: Final[Mapping[str, str]] = {"cause": "c", "finish_reason": "f", "level": "l"}
-# Any cause at all, of those that figures tell of.
-ANY: Final = "any"
 
 
 def within_joint_months(
@@ -51,11 +50,13 @@ def within_joint_months(
     """The rows, which have one of these values in each of these columns, bounded to the months that
     have some.
 
-    values: by column; ANY as a cause: every call that failed. Of columns that are not known here
-    nothing is said. Two queries where two of them are known. Rows as they are where rollups cannot
-    tell, for calls wait to be counted.
+    values: by column; ANY_CAUSE as a cause: every call that failed. Of columns that are not known
+    here nothing is said. Two queries where two of them are known. Rows as they are where rollups
+    cannot tell, for calls wait to be counted.
     """
-    kept = next((each for each in _KEPT_BY if values.get(each) and ANY not in values[each]), None)
+    is_any = ANY_CAUSE in values.get("cause", ())
+    known = [each for each in _KEPT_BY if values.get(each)]
+    kept = next((each for each in known if each != "cause" or not is_any), None)
     told = next((each for each in _TOLD_BY if each != kept and values.get(each)), None)
     if kept is None or told is None:
         return rows
@@ -64,7 +65,7 @@ def within_joint_months(
         return rows
     head = f"{_TOLD_BY[told]}:"
     words = {f"{head}{value}" for value in values[told]}
-    is_any = f"{head}{ANY}" in words
+    is_any = is_any and told == "cause"
     months = [
         month
         for month, counts in found.items()

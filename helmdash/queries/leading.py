@@ -18,12 +18,10 @@ from django.db.models.expressions import Col
 from django.db.models.lookups import Exact, Lookup
 from django.db.models.sql.where import WhereNode
 
-from helmdash.queries.indexed_columns import LEFT_OUT, asks_by_index, values_of
+from helmdash.queries.indexed_columns import LEFT_OUT, MOST_VALUES, asks_by_index, values_of
 from helmdash.queries.reach import Reach, reach_of
 from helmdash.records.direct import is_postgres
 
-# Of more values, hardly all are rare.
-_MOST_VALUES: Final = 8
 # Who is asked for by one of these has few rows anyhow.
 _NARROW: Final = frozenset({"id", "conversation_id", "parent_id"})
 # Conditions that go with any filter: every index begins with the project, and has the time.
@@ -105,7 +103,7 @@ def _may_lead(condition: object) -> bool:
         return False
     told = values_of(condition)
     left_out = LEFT_OUT.get(_column(condition) or "")
-    return 1 <= len(told) <= _MOST_VALUES and left_out not in told
+    return 1 <= len(told) <= MOST_VALUES and left_out not in told
 
 
 def _column(condition: object) -> str | None:
