@@ -56,8 +56,8 @@ class PromptVariant(StrEnum):
     SINGLE_PICK = "single_pick"
 
 
-# A variant where it is kept as plain text.
 _USD = "USD per million tokens"
+# A variant where it is kept as plain text.
 VariantText = Annotated[str, Words(tuple(each.value for each in PromptVariant))]
 
 
