@@ -202,10 +202,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
-# One way to write a time everywhere, also in the admin.
-DATETIME_FORMAT = "Y-m-d H:i:s"
-DATE_FORMAT = "Y-m-d"
-TIME_FORMAT = "H:i:s"
+FORMAT_MODULE_PATH = "helmdash.conf.formats"
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [installation.STATIC]

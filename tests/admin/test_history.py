@@ -38,6 +38,9 @@ def test_each_edit_is_shown_with_who_when_and_before_and_after(operator: Client)
     assert "tier: B → C" in page
     assert "the API or the command line" in page
     assert "updated at" not in page
+    newest = row.history.first()
+    assert newest is not None
+    assert f"{newest.history_date:%Y-%m-%d %H:%M:%S} UTC" in page
 
 
 def test_one_click_brings_a_version_back_and_is_an_edit_itself(

@@ -114,3 +114,11 @@ def test_a_revoked_key_is_only_looked_at_and_none_is_deleted(operator: Client) -
     assert not page.context["has_change_permission"]
     assert operator.post(url, {"name": "again", "scopes": ["admin"]}).status_code == 403
     assert operator.post(f"{LIST}{row.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_times_are_written_as_on_the_pages(operator: Client, project: ProjectInfo) -> None:
+    operator.post(ADD, {"project": project.id, "name": "ci", "scopes": ["read"]})
+    row = ApiKey.objects.get(name="ci")
+
+    for page in (LIST, f"{LIST}{row.pk}/change/"):
+        assert f"{row.created_at:%Y-%m-%d %H:%M:%S} UTC" in text_of(operator.get(page))

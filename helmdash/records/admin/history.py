@@ -129,16 +129,16 @@ class HistoryMixin:
     def _revert(self, record: Any, current: Any | None) -> tuple[int, str]:
         version = record.instance
         version._state.adding = current is None
-        when = date_format(record.history_date, "Y-m-d H:i:s")
+        when = date_format(record.history_date, "DATETIME_FORMAT")
         if current is not None and _same(current, version):
             return messages.INFO, "Nothing was changed: this is the version in force."
         problem = self.revert_problem(current, version) or _problems(version)
         if problem:
             return messages.ERROR, f"The version of {when} was not brought back: {problem}"
-        version._change_reason = f"reverted to the version of {when} UTC"
+        version._change_reason = f"reverted to the version of {when}"
         version.save(force_insert=current is None)
         done = "Restored {} as it was at" if current is None else "Reverted {} to the version of"
-        return messages.SUCCESS, f"{done.format(version)} {when} UTC."
+        return messages.SUCCESS, f"{done.format(version)} {when}."
 
     def _history(self, request: HttpRequest, object_id: str) -> models.QuerySet[Any]:
         try:

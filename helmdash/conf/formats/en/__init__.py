@@ -1,0 +1,1 @@
+"""English, the one language there is."""
