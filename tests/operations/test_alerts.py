@@ -23,7 +23,7 @@ from helmdash.core.alerts.rules import RuleKind
 from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.alerts import acknowledging, delivering, editing
 from helmdash.operations.alerts.delivering import Outcome
-from helmdash.operations.alerts.editing import AlertProblem, ChannelEdit
+from helmdash.operations.alerts.editing import AlertProblem, ChannelEdit, RuleEdit
 from helmdash.operations.alerts.forgetting import forget_old
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.operations.rollups.folding import fold_all
@@ -353,6 +353,51 @@ def test_a_sub_agent_that_gets_its_name_goes_on_being_critical(project: ProjectI
         "s-1:a1 is critical",
     }
     assert look(NOW + 9 * MINUTE) == 0
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_who_was_told_of_an_alert_hears_of_its_end_where_nobody_looks_any_more(
+    project: ProjectInfo, is_deleted: bool
+) -> None:
+    """By the alert's key, at once, also in quiet hours; of what nobody was told nobody hears."""
+    hook, pager = channel(project), channel(project, ChannelKind.PAGERDUTY)
+    at = NOW + HOUR  # in quiet hours
+    quiet = {"quiet_start": time(at.hour), "quiet_end": time(at.hour + 2)}
+    number = rule(project, RuleKind.LEVEL, hook, pager, **quiet)
+    call(project, CRITICAL, "told")
+    assert look(NOW + 5 * SECOND) + look(NOW + 40 * SECOND) == 1
+    receiver = Receiver()
+    receiver.deliver(now=NOW + MINUTE)
+    call(project, CRITICAL, "fresh", at=at)
+    assert look(at + SECOND) + look(at + 40 * SECOND) == 0
+
+    if is_deleted:
+        editing.delete_rule(actor=SHELL, project_id=project.id, rule_id=number, now=at + MINUTE)
+        why = "the rule was deleted"
+    else:
+        # Takes its channels away as well.
+        edit = RuleEdit(name="level", kind=RuleKind.LEVEL, level="caution")
+        editing.save_rule(
+            actor=SHELL, project_id=project.id, edit=edit, rule_id=number, now=at + MINUTE
+        )
+        why = "the rule was switched off"
+    call(project, HEALTHY, "told", at=at + 2 * MINUTE)
+    look(at + 2 * MINUTE)
+    receiver.deliver(now=at + 2 * MINUTE)
+
+    began, over = (body for name, body in receiver.got if name == "webhook")
+    triggered, resolved = (body for name, body in receiver.got if name == "pagerduty")
+    (alert,) = over["alerts"]
+    assert (over["title"], over["firing"]) == ("Resolved: told is critical", 0)
+    assert alert["dedup_key"] == began["alerts"][0]["dedup_key"]
+    assert (alert["ends_at"], alert["detail"]) == ((at + MINUTE).isoformat(), why)
+    assert (resolved["event_action"], resolved["dedup_key"]) == ("resolve", triggered["dedup_key"])
+    assert AlertRule.objects.count() == Alert.objects.count() // 2 == (not is_deleted)
+    (entry,) = AuditEntry.objects.filter(kind="alert rule").exclude(action="added")
+    assert next(each for each in entry.changes if each[0] == "enabled")[1] is True
+
+    erase_conversation(actor=SHELL, project=project, conversation="told", now=NOW + HOUR)
+    assert not AlertMessage.objects.filter(body__contains="told is critical").exists()
 
 
 def test_who_is_erased_is_in_no_message_and_old_ones_go(project: ProjectInfo) -> None:

@@ -66,9 +66,14 @@ class AlertState:
         return self.told < self.revision
 
     @property
+    def is_known(self) -> bool:
+        """Whether somebody was told of it, this time."""
+        return self.told_episode == self.episode
+
+    @property
     def is_end_untold(self) -> bool:
         """Whether it is over for who looks here, and goes on for who was told of its beginning."""
-        return not self.is_firing and self.is_pending and self.told_episode == self.episode
+        return not self.is_firing and self.is_pending and self.is_known
 
 
 def first_episode(now: datetime) -> int:
@@ -133,8 +138,7 @@ def is_worth_telling(state: AlertState, quiet: QuietHours | None) -> bool:
     """
     if state.is_firing:
         return not state.is_acknowledged
-    is_known = state.told_episode == state.episode
-    return is_known or quiet is None or not quiet.covers(state.changed_at)
+    return state.is_known or quiet is None or not quiet.covers(state.changed_at)
 
 
 def is_group_due(first_pending_at: datetime, *, group_s: int, now: datetime) -> bool:

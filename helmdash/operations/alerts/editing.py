@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
+from django.db.models import Max
 
 from helmdash import conf
 from helmdash.core.access.permissions import Actor, Right, may, require
@@ -25,12 +26,12 @@ from helmdash.core.alerts.messages import Entry, Message
 from helmdash.core.alerts.quiet import QuietHours
 from helmdash.core.alerts.rules import NAME_CHARS, RuleKind, RuleSettings
 from helmdash.core.upstreams.addresses import origin_of, path_problem, url_problem
-from helmdash.operations.alerts.looking import store_messages
+from helmdash.operations.alerts.looking import channels_of, end_all, store_messages
 from helmdash.operations.database.transactions import write
 from helmdash.queries.alerts.rules import known_zone
 from helmdash.records import audit
 from helmdash.records.locking import lock_project
-from helmdash.records.models import AlertChannel, AlertRule
+from helmdash.records.models import AlertChannel, AlertMessage, AlertRule
 from helmdash.records.secrets import seal, unseal
 
 # Far more than a team reads; each rule costs a look every few seconds.
@@ -118,13 +119,17 @@ def save_rule(
     *, actor: Actor, project_id: int, edit: RuleEdit, rule_id: int | None = None, now: datetime
 ) -> int:
     """Store a new rule, or change one: its number. It is looked at from then on, at what changes
-    from then on. Raises Forbidden and AlertProblem."""
+    from then on. One that is switched off tells its channels that what it told of is over. Raises
+    Forbidden and AlertProblem."""
     require(actor, Right.CHANGE_SETTINGS, project_id=project_id)
     rule_settings(edit)
+    told: list[AlertChannel] = []
 
-    def work() -> int:
+    def work() -> AlertRule:
         row: AlertRule = _row(AlertRule, project_id, rule_id, most=MOST_RULES)
         before = audit.values_of(row) if row.pk else None
+        # Before somebody takes a channel away with the same edit.
+        told[:] = channels_of(row) if row.enabled and not edit.enabled else []
         if row.pk and row.kind != edit.kind.value:
             raise AlertProblem(kind="a rule keeps its kind: make another one")
         own = AlertChannel.objects.filter(project_id=project_id, pk__in=edit.channels)
@@ -144,14 +149,38 @@ def save_rule(
         row.cursor = row.cursor if row.enabled and edit.enabled else None
         row.enabled, row.next_at, row.problem = edit.enabled, now, ""
         _save(row, actor, before)
-        return row.pk
+        return row
 
-    return write(work)
+    saved = write(work)
+    if told:
+        end_all(saved, why="the rule was switched off", channels=told, now=now)
+    return saved.pk
 
 
-def delete_rule(*, actor: Actor, project_id: int, rule_id: int) -> None:
-    """Delete a rule with its alerts and messages. Nothing where it is gone. Raises Forbidden."""
-    _delete(AlertRule, actor, project_id, rule_id)
+def delete_rule(*, actor: Actor, project_id: int, rule_id: int, now: datetime) -> None:
+    """Delete a rule with its alerts and messages, after its channels are told that what it told of
+    is over. Nothing where it is gone. Raises Forbidden."""
+    require(actor, Right.CHANGE_SETTINGS, project_id=project_id)
+    rules = AlertRule.objects.filter(project_id=project_id, pk=rule_id)
+
+    def switch_off() -> tuple[AlertRule, audit.Values] | None:
+        row = rules.select_for_update().filter(enabled=True).first()
+        if row is None:
+            return None
+        before = audit.values_of(row)
+        row.enabled = False
+        row.save()
+        return row, before
+
+    found = write(switch_off)
+    if found is not None:
+        row, _ = found
+        messages = AlertMessage.objects.filter(rule=row)
+        newest = messages.aggregate(pk=Max("pk"))["pk"] or 0
+        end_all(row, why="the rule was deleted", channels=channels_of(row), now=now)
+        # They are sent after the rule is gone.
+        write(lambda: messages.filter(pk__gt=newest).update(rule=None))
+    _delete(AlertRule, actor, project_id, rule_id, before=found and found[1])
 
 
 def send_test(*, actor: Actor, project_id: int, channel_id: int, now: datetime) -> bool:
@@ -253,15 +282,17 @@ def _save(row: Any, actor: Actor, before: audit.Values | None) -> None:
     audit.note_row(actor=actor, row=row, before=before)
 
 
-def _delete(model: Any, actor: Actor, project_id: int, pk: int) -> None:
+def _delete(
+    model: Any, actor: Actor, project_id: int, pk: int, before: audit.Values | None = None
+) -> None:
     require(actor, Right.CHANGE_SETTINGS, project_id=project_id)
 
     def work() -> None:
         row = model.objects.filter(project_id=project_id, pk=pk).first()
         if row is not None:
-            before = audit.values_of(row)
+            known = before or audit.values_of(row)
             row.delete()
-            audit.note_row(actor=actor, row=row, before=before, is_gone=True)
+            audit.note_row(actor=actor, row=row, before=known, is_gone=True)
 
     write(work)
 

@@ -70,7 +70,9 @@ def forget_conversation(*, project_id: int, name: str, now: datetime) -> None:
     mine = {"project_id": project_id, "rule__kind__in": _OF_CONVERSATIONS}
     alerts = Alert.objects.filter(subject=name[:300], **mine)
     spelt = orjson.dumps(name).decode()
-    rows = list(AlertMessage.objects.filter(body__contains=spelt, **mine).order_by("id"))
+    # Of a rule that is gone by now, too.
+    found = AlertMessage.objects.filter(project_id=project_id, body__contains=spelt).order_by("id")
+    rows = [each for each in found if message_of(each).kind in _OF_CONVERSATIONS]
     heard = _heard(rows, name)
     rows_of_alerts = list(alerts.select_related("rule__project"))
     open_ones = [each for each in rows_of_alerts if _is_open(each, heard.get(each.rule_id))]
@@ -131,7 +133,7 @@ def _is_open(alert: Alert, heard: str | None) -> bool:
     if heard is not None:
         return heard == "firing"
     state = looking.state_of(alert)
-    return state.told_episode == state.episode and (state.is_firing or state.is_pending)
+    return state.is_known and (state.is_firing or state.is_pending)
 
 
 def _tell_end(alert: Alert, now: datetime) -> None:

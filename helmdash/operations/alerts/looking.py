@@ -102,6 +102,21 @@ def _note(row: AlertRule, looked: Looked, settings: RuleSettings, now: datetime)
     )
 
 
+def end_all(row: AlertRule, *, why: str, channels: Sequence[AlertChannel], now: datetime) -> int:
+    """Let the alerts of a rule that has just been switched off be over, and tell those channels of
+    the ones whose beginning was told, also in quiet hours; how many messages were made.
+
+    Nobody looks at them from now on: who opened an incident for one would keep it open for good.
+    """
+    firing = Alert.objects.filter(rule=row, resolved_at__isnull=True).order_by("pk")
+    subjects = list(firing.values_list("subject", flat=True))
+    for at in range(0, len(subjects), _BATCH):
+        some = subjects[at : at + _BATCH]
+        over = [Seen(subject=each, severity=None, detail=why) for each in some]
+        write(lambda: _apply(row, over, now))  # noqa: B023
+    return _say(row, settings_of(row), lambda state: state.is_known, channels, now)
+
+
 # --- states
 
 
@@ -139,7 +154,7 @@ def _update(alerts: Sequence[Alert], fields: Sequence[str]) -> None:
 
 def _is_still(row: AlertRule) -> bool:
     """Lock the rule; whether it is there and as it was when the look began."""
-    locked = AlertRule.objects.select_for_update().filter(pk=row.pk, enabled=True)
+    locked = AlertRule.objects.select_for_update().filter(pk=row.pk, enabled=row.enabled)
     return locked.values_list("updated_at", flat=True).first() == row.updated_at
 
 
@@ -167,14 +182,32 @@ def _take(alert: Alert, state: AlertState, now: datetime) -> None:
 
 def _tell(row: AlertRule, settings: RuleSettings, now: datetime) -> int:
     """Make the messages that are due, each in a transaction of its own."""
-    pending = Alert.objects.filter(rule=row, pending_since__isnull=False)
-    first = pending.aggregate(first=Min("pending_since"))["first"]
+    first = _pending(row).aggregate(first=Min("pending_since"))["first"]
     is_quiet = settings.quiet is not None and settings.quiet.covers(now)
     if first is None or is_quiet or not is_group_due(first, group_s=settings.group_s, now=now):
         return 0
-    alerts = {each.subject: each for each in pending}
+
+    def is_worth(state: AlertState) -> bool:
+        return is_worth_telling(state, settings.quiet)
+
+    return _say(row, settings, is_worth, channels_of(row), now)
+
+
+def _pending(row: AlertRule) -> QuerySet[Alert]:
+    return Alert.objects.filter(rule=row, pending_since__isnull=False)
+
+
+def _say(
+    row: AlertRule,
+    settings: RuleSettings,
+    is_worth: Callable[[AlertState], bool],
+    channels: Sequence[AlertChannel],
+    now: datetime,
+) -> int:
+    """Make the messages of what is pending and worth telling; the rest is passed over."""
+    alerts = {each.subject: each for each in _pending(row)}
     states = [state_of(each) for each in alerts.values()]
-    told = [each for each in states if is_worth_telling(each, settings.quiet)]
+    told = [each for each in states if is_worth(each)]
     worth = {each.subject for each in told}
     _pass_over([alerts[each.subject] for each in states if each.subject not in worth])
     firing = Alert.objects.filter(rule=row, resolved_at__isnull=True).count()
@@ -187,7 +220,6 @@ def _tell(row: AlertRule, settings: RuleSettings, now: datetime) -> int:
         firing=firing,
         is_grouped=settings.group_s > 0,
     )
-    channels = channels_of(row)
     made = 0
     for some in _together(messages):
         rows = [(message, [alerts[each.subject] for each in states]) for message, states in some]

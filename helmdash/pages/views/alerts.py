@@ -88,7 +88,9 @@ def save_rule(request: PageRequest) -> HttpResponse:
     now = timezone.now()
     do, rule = request.POST.get("do", ""), _find_rule(request, request.POST.get("id", ""))
     if do == "delete" and rule:
-        editing.delete_rule(actor=scoped.actor, project_id=scoped.project.id, rule_id=rule.id)
+        editing.delete_rule(
+            actor=scoped.actor, project_id=scoped.project.id, rule_id=rule.id, now=now
+        )
         messages.success(request, f"The rule {rule.name} is deleted.")
         return HttpResponseRedirect(reverse("alerts"))
     form = RuleForm(request.POST).offer(stored.channels(project_id=scoped.project.id))

@@ -134,6 +134,7 @@ class AlertMessage(models.Model):
     """What was said of some changes, to every channel of a rule (core.alerts.messages)."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    # Null also where the rule was deleted: what ends its alerts is still to be sent.
     rule = models.ForeignKey(
         AlertRule, null=True, on_delete=models.CASCADE, related_name="+", help_text="Null: a test."
     )
