@@ -77,6 +77,17 @@ def test_those_of_one_call_are_looked_for_page_by_page(
     assert _found(talks, is_one_shot=True) == [["web-2", "my-web"], [], ["web-1"]]
 
 
+def test_those_of_many_calls_are_looked_for_among_those_of_several(
+    talks: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = NOW - timedelta(minutes=3, seconds=-2)
+    record(talks, make_capture(id="talk-1-2", conversation="talk-1", started_at=at))
+    assert _found(talks, min_calls=3) == [["talk-1"]]
+    monkeypatch.setattr(filters, "MOST_TRIED", 1)
+
+    assert _found(talks, min_calls=3) == [[], ["talk-1"]]
+
+
 @pytest.mark.parametrize("until", [None, NOW + timedelta(days=1)])
 def test_values_are_counted_of_those_with_a_part_of_an_id(
     talks: ProjectInfo, until: datetime | None
@@ -98,6 +109,7 @@ def test_values_are_counted_of_those_with_a_part_of_an_id(
         {"q": "grown-4999"},
         {"q": "web-1"},
         {"is_one_shot": True},
+        {"min_calls": 3},
         {"q": "nothing", "level": "healthy"},
     ],
     ids=str,

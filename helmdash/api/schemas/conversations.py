@@ -27,7 +27,11 @@ class ListQuery(TypedDict, total=False):
         QueryText, Field(description="Name of the program that made the newest call.")
     ]
     min_calls: Annotated[
-        SmallPositive, Field(description="At least so many calls: 2 leaves single questions out.")
+        SmallPositive,
+        Field(
+            description="At least so many calls: 2 leaves single questions out. More are looked "
+            "for among 20,000 conversations for each page."
+        ),
     ]
     q: Annotated[
         ListText,

@@ -125,7 +125,8 @@ class ConversationFilters:
     def is_tried(self) -> bool:
         """Whether terms, a part of an id or the number of calls are tried on one row after the
         other."""
-        return bool(self.q or self.is_one_shot or CONVERSATION_TERMS.tried(self.terms))
+        is_counted = self.is_one_shot or (self.min_calls or 0) > 2
+        return bool(self.q or is_counted or CONVERSATION_TERMS.tried(self.terms))
 
     @property
     def has_several(self) -> bool:
@@ -154,8 +155,6 @@ def found_by_index(project_id: int, filters: ConversationFilters) -> QuerySet[Co
         # The words of the partial indexes: SQLite uses them only then, and where they say all,
         # PostgreSQL need not look at the rows.
         rows = rows.filter(generation__gt=1)
-        if filters.min_calls > 2:
-            rows = rows.filter(generation__gte=filters.min_calls)
     if filters.trial is not None:
         rows = rows.filter(id__in=conversations_of_trial(project_id, filters.trial))
     if filters.since is not None:
@@ -191,6 +190,8 @@ def narrowed(
         rows = rows.filter(name__icontains=filters.q)
     if filters.is_one_shot:
         rows = rows.filter(generation=1)
+    if filters.min_calls is not None and filters.min_calls > 2:
+        rows = rows.filter(generation__gte=filters.min_calls)
     tried = CONVERSATION_TERMS.tried(filters.terms)
     return rows.filter(CONVERSATION_TERMS.conditions(project_id, tried)) if tried else rows
 
