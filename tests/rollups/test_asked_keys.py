@@ -154,9 +154,12 @@ def test_bars_of_some_keys_do_not_look_at_the_others(
 
     assert sum(bar.calls or 0 for bar in found.bars) == DAYS * _fitting(asked)
     rows = [most_rows(sql, params) for sql, params in ran if "FROM records_rollup WHERE" in sql]
-    most_of_months = 4 * len(MODELS) * len(PURPOSES) * len(VARIANTS)
+    keys = len(MODELS) * len(PURPOSES) * len(VARIANTS)
+    # Before PostgreSQL 17 an index is not gone through anew for each of the keys.
+    postgres: Any = connection
+    looked_at = _fitting(asked) if postgres.pg_version >= 170_000 else keys
     assert rows
-    assert max(rows) <= max(most_of_months, DAYS * _fitting(asked)), rows
+    assert max(rows) <= max(4 * keys, DAYS * looked_at), rows
 
 
 def _fitting(asked: dict[str, Any]) -> int:
