@@ -186,6 +186,19 @@ def test_a_key_is_taken_once(owner: Door, key: str) -> None:
     assert fields_of(response) == ["key"]
 
 
+# SQLite's own LOWER knows the small letters of ASCII only, PostgreSQL's none for some capitals.
+@pytest.mark.parametrize(("key", "again"), [("Élan/x", "élan/X"), ("İpek/x", "i̇pek/x")])
+def test_a_key_is_taken_once_in_letters_beyond_ascii_too(owner: Door, key: str, again: str) -> None:
+    given = {**examples.BUDGET, "project": None}
+    assert owner.post("/budgets", {**given, "key": key}).status_code == 201
+
+    taken = owner.post("/budgets", {**given, "key": again})
+    of_one_project = owner.post("/budgets", {**examples.BUDGET, "key": again})
+
+    assert (taken.status_code, fields_of(taken)) == (409, ["key"])
+    assert of_one_project.status_code == 201
+
+
 def test_renaming_onto_another_row_is_a_conflict(owner: Door) -> None:
     given = {**examples.BUDGET, "project": None}
     row = owner.post("/budgets", given).json()

@@ -14,6 +14,9 @@ from helmdash.core.budgets.budget_rules import budget_problems
 from helmdash.records.fields import one_of
 from helmdash.records.models.access import Project
 
+_GLOBAL_KEY_TAKEN = "A global budget with this key exists already."
+_PROJECT_KEY_TAKEN = "This project has a budget with this key already."
+
 # What the history says of rows as HelmDash ships them; any other words are an operator's.
 SHIPPED_REASON = "shipped with HelmDash"
 
@@ -173,14 +176,14 @@ class Budget(models.Model):
                 Lower("key"),
                 condition=Q(project__isnull=True),
                 name="budget_one_global_row_per_key",
-                violation_error_message="A global budget with this key exists already.",
+                violation_error_message=_GLOBAL_KEY_TAKEN,
             ),
             models.UniqueConstraint(
                 "project",
                 Lower("key"),
                 condition=Q(project__isnull=False),
                 name="budget_one_row_per_project_and_key",
-                violation_error_message="This project has a budget with this key already.",
+                violation_error_message=_PROJECT_KEY_TAKEN,
             ),
             one_of("budget", "tier", [tier.value for tier in core.Tier]),
             one_of("budget", "prompt_variant", ["", *(v.value for v in core.PromptVariant)]),
@@ -220,8 +223,20 @@ class Budget(models.Model):
         problems: dict[str, list[str]] = {}
         for field, message in budget_problems(self.to_core()):
             problems.setdefault(field, []).append(message)
+        if self._is_key_taken():
+            taken = _GLOBAL_KEY_TAKEN if self.project_id is None else _PROJECT_KEY_TAKEN
+            problems.setdefault("key", []).append(taken)
         if problems:
             raise ValidationError(problems)
+
+    def _is_key_taken(self) -> bool:
+        """Whether another row of the scope has this key in other letters that no database compares
+        as the lookup does: SQLite's LOWER knows ASCII only. The constraints see to all others."""
+        if self.key.isascii():
+            return False
+        scope = Q(project__isnull=True) if self.project_id is None else Q(project=self.project_id)
+        keys = Budget.objects.filter(scope).exclude(pk=self.pk).values_list("key", flat=True)
+        return self.key.lower() in {key.lower() for key in keys}
 
     def full_clean(self, *args: object, **kwargs: object) -> None:
         # Field checks first: to_core() needs a known tier and variant.
