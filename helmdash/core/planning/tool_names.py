@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -135,11 +136,12 @@ def _stripped(bare: str) -> Iterator[str]:
 
 
 def _spelling(name: str) -> str:
-    """What spellings of one name have in common: neither case nor the marks between words count.
+    """What spellings of one name have in common: neither case nor the marks between words count,
+    nor whether an accent is a character of its own.
 
     Other marks do: "C#" is not "C++".
     """
-    return _BETWEEN_WORDS.sub("-", name.casefold())
+    return _BETWEEN_WORDS.sub("-", unicodedata.normalize("NFC", name.casefold()))
 
 
 def _shown(tool: str) -> str:

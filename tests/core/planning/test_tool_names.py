@@ -39,6 +39,24 @@ CATALOG = catalog_of(
 
 
 @pytest.mark.parametrize(
+    ("asked", "at"),
+    [
+        ("r\u00e9sum\u00e9.send", 0),  # as models write it; catalogs of a Mac's files do not
+        ("R\u00c9SUM\u00c9.send", 0),
+        ("re\u0301sume\u0301.send", 0),
+        ("resume\u0301.send", None),
+        ("CAFE\u0301.book", 1),
+    ],
+)
+def test_an_accent_is_one_however_it_is_written(asked: str, at: int | None) -> None:
+    ids = ["re\u0301sume\u0301.send", "caf\u00e9.book", "resume.send"]
+
+    found = canonical(asked, catalog_of(*ids))
+
+    assert (found and found.entry.id) == (None if at is None else ids[at])
+
+
+@pytest.mark.parametrize(
     ("asked", "id"),
     [
         ("blog.publish", "blog.publish"),
