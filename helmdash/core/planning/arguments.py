@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
+from urllib.parse import unquote
 
 from helmdash.core.catalog.catalog import CatalogEntry, EntryKind
 from helmdash.core.planning.plan_shapes import clip
@@ -138,6 +139,8 @@ def missing_members(
         same = part.get("allOf")
         if isinstance(same, list):
             queue.extend((path, other, value) for other in same[:_MOST_MISSING])
+        if "$ref" in part:
+            queue.append((path, _referred(part["$ref"], schema), value))
     return tuple(found)[:_MOST_MISSING]
 
 
@@ -228,6 +231,18 @@ def _inside(part: Mapping[str, object], value: object) -> Iterator[tuple[str, ob
         return
     looked = islice(pairs, _MOST_WALKED)
     yield from (each for each in looked if isinstance(each[2], Mapping | list))
+
+
+def _referred(reference: object, schema: object) -> object:
+    """The part of a schema that a reference within it leads to; None: to none."""
+    if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
+        return None
+    found = schema
+    for name in unquote(reference).split("/")[1:]:
+        if not isinstance(found, Mapping):
+            return None
+        found = found.get(name.replace("~1", "/").replace("~0", "~"))
+    return found
 
 
 def _is_required(part: object) -> bool:

@@ -145,16 +145,58 @@ def test_required_members_that_are_absent_are_missing(args: dict[str, Any], miss
     assert list(missing_members(NESTED, args)) == missing
 
 
+# As pydantic, and so every MCP server in Python, writes an argument that is a model of its own.
+REFERRING: dict[str, Any] = {
+    "$ref": "#/$defs/Upload",
+    "$defs": {
+        "Upload": {
+            "properties": {
+                "target": {"$ref": "#/$defs/Target%20of"},
+                "files": {"items": {"$ref": "#/$defs/a~1b"}},
+            },
+            "required": ["target"],
+        },
+        "Target of": {"properties": {"in": {"$ref": "#"}}, "required": ["url"]},
+        "a/b": {"required": ["path"]},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("args", "missing"),
+    [
+        ({}, ["target"]),
+        ({"target": {}}, ["target.url"]),
+        ({"target": {"url": "u", "in": {}}}, ["target.in.target"]),
+        ({"target": {"url": "u"}, "files": [{"path": "p"}, {}]}, ["files.1.path"]),
+    ],
+)
+def test_what_is_required_stands_behind_references_too(
+    args: dict[str, Any], missing: list[str]
+) -> None:
+    assert list(missing_members(REFERRING, args)) == missing
+
+
+@pytest.mark.parametrize(
+    "reference", ["#/$defs/none", "#/required/7", "#/required/x", "https://x/y", "#x", 7, "#/a"]
+)
+def test_a_reference_that_leads_nowhere_requires_nothing(reference: object) -> None:
+    schema = {"required": ["a"], "$ref": reference}
+
+    assert missing_members(schema, {}) == ("a",)
+
+
 def test_what_is_missing_is_bounded_and_odd_schemas_require_nothing() -> None:
     many = {"required": [f"m{n}" for n in range(1_000)]}
     rows = {"properties": {"rows": {"items": {"required": ["x" * 1_000]}}}}
     loop: dict[str, Any] = {"required": ["a"]}
     loop["allOf"] = [loop] * 3
+    turns = {"required": ["a"], "$ref": "#", "allOf": [{"$ref": "#"}] * 3}
 
     assert len(missing_members(many, {})) == 20
     assert len(missing_members(rows, {"rows": [{}] * 100_000})) == 20
     assert len(missing_members(rows, {"rows": [{}]})[0]) < 200
-    assert missing_members(loop, {}) == ("a",)
+    assert missing_members(loop, {}) == missing_members(turns, {}) == ("a",)
     for odd in (None, {"required": "a"}, {"properties": 3}, {"properties": {"a": True}}):
         assert missing_members(odd, {"a": {}}) == ()
 
