@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from helmdash.providers import ollama
 from helmdash.providers.ollama.context_array import ContextDropper
 from helmdash.providers.protocols import ClientFormat, PassThrough, StreamReader, StreamWriter
 from helmdash.providers.wire import UNDECODABLE_STREAM, ChatRequest, Event, Failed, WireError
+
+# What separates events, by the kind of stream, and how one that is over may end.
+_GAPS = {
+    "text/event-stream": (b"\n\n", (b"\n\n", b"\r\n\r\n", b"\r\r")),
+    "application/x-ndjson": (b"\n", (b"\n",)),
+}
 
 
 class Pipe(Protocol):
@@ -26,12 +33,12 @@ def native_pipe(client: ClientFormat, request: ChatRequest, writer: StreamWriter
 
     But usage that HelmDash asked for, and the client did not, stays here.
     """
-    return Native(client.pass_stream(request=request), writer)
+    return Native(client.pass_stream(request=request), writer, client.stream_type)
 
 
 def dropping_pipe(reader: StreamReader, writer: StreamWriter) -> Pipe:
     """For Ollama's own stream, whose array of token ids stays here."""
-    return Native(ContextDropper(reader), writer)
+    return Native(ContextDropper(reader), writer, ollama.GENERATE_CLIENT.stream_type)
 
 
 def translating_pipe(reader: StreamReader, writer: StreamWriter) -> Pipe:
@@ -40,19 +47,34 @@ def translating_pipe(reader: StreamReader, writer: StreamWriter) -> Pipe:
 
 
 class Native:
-    """A pipe that looks at what passes through it."""
+    """A pipe that looks at what passes through it. stream_type: the client's kind of stream."""
 
-    def __init__(self, passing: PassThrough, writer: StreamWriter) -> None:
+    def __init__(self, passing: PassThrough, writer: StreamWriter, stream_type: str) -> None:
         self._passing = passing
         self._writer = writer
-        self.feed = passing.feed
+        self._stream_type = stream_type
+        self._latest = b""
         self.flush = passing.flush
 
+    def feed(self, data: bytes) -> tuple[bytes, list[Event]]:
+        """The same bytes, as far as the client is to see them, and their events."""
+        found = self._passing.feed(data)
+        self._latest = found[0] or self._latest
+        return found
+
     def fail(self, error: WireError) -> bytes:
-        """What was held back, and an error event in the format's own words."""
-        held, _ = self._passing.flush()
+        """An error event in the format's own words.
+
+        What was held back is the beginning of another event, which nobody could read any more.
+        """
         end = self._passing.fail(error)
-        return held + (self._writer.write(Failed(error=error)) if end is None else end)
+        return self._gap() + self._writer.write(Failed(error=error)) if end is None else end
+
+    def _gap(self) -> bytes:
+        """What ends the event in which the upstream has stopped, so that the next one is its
+        own."""
+        end, ends = _GAPS.get(self._stream_type.partition(";")[0], (b"", (b"",)))
+        return b"" if not self._latest or self._latest.endswith(ends) else end
 
 
 class Translation:
