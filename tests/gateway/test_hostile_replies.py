@@ -175,6 +175,29 @@ def test_a_hostile_stream_ends_and_is_recorded_in_every_format(place: Place, kin
     place.assert_recorded(ids)
 
 
+# As JavaScript writes a text that it cut within an emoji.
+HALF = b"H\\ud83d i"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kind", [*UPSTREAMS, RESPONSES])
+def test_half_a_character_costs_a_reply_nothing_else(place: Place, kind: str, stream: bool) -> None:
+    place.mirror.whole = json.dumps(plain_reply(kind)).encode().replace(b"Hi", HALF)
+    place.mirror.stream = streamed_reply(kind).replace(b"Hi", HALF) if stream else None
+    for shape in SHAPES:
+        answer = place.ask(shape, kind, stream=stream)
+
+        assert answer.status_code == 200, (shape, answer.text)
+        is_passed = HALF in answer.content  # byte for byte
+        said = answer.text.replace(r"\ufffd", "\ufffd")
+        assert is_passed or "H\ufffd i" in said, (shape, answer.text)
+        call_id = answer.headers["x-helmdash-call-id"]
+        place.assert_recorded([call_id])
+        call = place.api.get(f"/calls/{call_id}").json()
+        told = (call["status"], call["cause"], call["usage"]["prompt_tokens"])
+        assert told == ("success", None, 12), (shape, call)
+
+
 ERRORS = {
     "openai": {"error": {"message": f"Invalid value: '{SECRET}'. Limit is 4096 tokens.",
                          "code": f"because {SECRET}", "type": "invalid_request_error"}},

@@ -7,7 +7,7 @@ import re
 
 import orjson
 
-from helmdash.core.text.jsontext import TooDeep, is_too_deep, write_json
+from helmdash.core.text.jsontext import TooDeep, is_too_deep, replace_lone_surrogates, write_json
 from helmdash.providers.wire import Json
 
 # From here on a whole number may need more than 64 bits.
@@ -23,6 +23,18 @@ def from_json(text: str) -> Json:
     if is_too_deep(text):
         raise TooDeep("nested too deeply")
     return json.loads(text) if _LONG_NUMBER.search(text) else value
+
+
+def read_exactly(body: bytes) -> Json:
+    """The same of a reply, in which half of a character becomes U+FFFD (shared.bodies.read_json).
+
+    Raises as `from_json` does.
+    """
+    text = body.decode()
+    try:
+        return from_json(text)
+    except orjson.JSONDecodeError:
+        return from_json(replace_lone_surrogates(text))
 
 
 def to_json(value: Json) -> bytes:

@@ -12,7 +12,7 @@ from helmdash.core.text.jsontext import TooDeep
 from helmdash.providers.anthropic.abilities.json_mode import json_tool_in
 from helmdash.providers.anthropic.context_edits import edits_of_reply
 from helmdash.providers.anthropic.errors import error_of
-from helmdash.providers.anthropic.exact_json import from_json, to_json
+from helmdash.providers.anthropic.exact_json import read_exactly, to_json
 from helmdash.providers.anthropic.outcomes import (
     message_id,
     refusal_of,
@@ -46,7 +46,7 @@ def read_reply(body: bytes, *, request: ChatRequest) -> Reply:
     left out.
     """
     try:
-        parsed = from_json(body.decode())
+        parsed = read_exactly(body)
     except ValueError:
         return _unreadable("The reply is not JSON.")
     if not isinstance(parsed, dict):

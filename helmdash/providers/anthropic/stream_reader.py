@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from helmdash.core.text.jsontext import TooDeep
 from helmdash.providers.anthropic.abilities.json_mode import (
     TextBesideJson,
@@ -25,6 +23,7 @@ from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.anthropic.outcomes import refusal_of
 from helmdash.providers.anthropic.reply import is_unasked_tool_end
 from helmdash.providers.anthropic.unstreamed import begins_like_json, read_unstreamed
+from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.reported import text_in
 from helmdash.providers.shared.sse import LARGEST_EVENT_BYTES, SseDecoder, SseEvent
 from helmdash.providers.wire import (
@@ -121,10 +120,7 @@ class AnthropicStreamReader:
     def _read_event(self, event: SseEvent) -> list[Event]:
         if event.data.strip() == _DONE:
             return self._end()
-        try:
-            data = orjson.loads(event.data)
-        except orjson.JSONDecodeError:
-            data = None
+        data = read_json(event.data)
         if not isinstance(data, dict):
             if event.event == "ping":
                 return []

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import orjson
-
 from helmdash.providers.gemini.errors import error_of, find_error
 from helmdash.providers.gemini.json_array import ObjectDecoder
 from helmdash.providers.gemini.parts import camel_members
 from helmdash.providers.gemini.reply import finish_of, parts_of, usage_of
+from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.reported import text_in
 from helmdash.providers.shared.sse import SseSplitter, parse_block
 from helmdash.providers.shared.tool_ids import CallIds, next_number
@@ -198,9 +197,8 @@ class _Chunks:
         """The events of one chunk, None if it cannot be read; an error is the last of them."""
         if data == _DONE:
             return []
-        try:
-            value = orjson.loads(data)
-        except orjson.JSONDecodeError:
+        value = read_json(data)
+        if value is None:
             return None
         error = find_error(value)
         if error is not None:

@@ -23,6 +23,7 @@ from helmdash.providers.openai.reply import (
     read_reply,
 )
 from helmdash.providers.openai.tool_call_deltas import ToolCalls
+from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.collecting import events_of
 from helmdash.providers.shared.sse import SseSplitter, parse_block
 from helmdash.providers.wire import (
@@ -66,6 +67,8 @@ class ChunkReader:
         try:
             chunk = orjson.loads(data)
         except ValueError:
+            chunk = read_json(data)
+        if chunk is None and data.strip() != b"null":
             self._read_mark(data.strip(), events)
             return None
         if not isinstance(chunk, dict):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import orjson
 
+from helmdash.core.text.jsontext import replace_lone_surrogates
 from helmdash.providers.wire import Json, Object
 
 _KEY = re.compile(rb'\s*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*+:\s*+', re.DOTALL)
@@ -27,6 +28,7 @@ _BRACKET = re.compile(
     rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+([{}\[\]])', re.DOTALL
 )
 _OPENING = b"{["
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 # An item that is an object without brackets inside, as most messages are: in one step.
 _FLAT_ITEM = re.compile(
     rb'\s*+(\{[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+\})\s*+([,\]])', re.DOTALL
@@ -53,9 +55,20 @@ class _Member(NamedTuple):
 
 
 def read_json(body: bytes) -> Json:
-    """Read a JSON text; None for anything that is none. Never raises."""
+    """Read a JSON text; None for anything that is none. Never raises.
+
+    Half of a character, as JavaScript leaves it where it cuts an emoji, becomes U+FFFD: other
+    readers take it, and all else that a reply says would be lost for it.
+    """
     try:
         return orjson.loads(body)
+    except ValueError:
+        return _read_halves(body) if _HALF.search(body) else None
+
+
+def _read_halves(body: bytes) -> Json:
+    try:
+        return orjson.loads(replace_lone_surrogates(body.decode()))
     except ValueError:
         return None
 
