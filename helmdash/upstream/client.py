@@ -140,7 +140,7 @@ class _Call:
                 await self._after_failure(error, is_last=is_last)
                 continue
             opened = Opened(answered, name=self._endpoint.name, key=self._endpoint.api_key)
-            if opened.status in redirects.STATUSES:
+            if opened.status in redirects.RANGE:
                 url = self._next_url(url, opened)
             elif is_last or not await self._waited(opened):
                 self._note(status=opened.status)

@@ -10,7 +10,9 @@ from helmdash.upstream.guard import Refused
 # 301, 302 and 303 make a GET of a POST: followed for GET only.
 _REPEATING = frozenset({307, 308})
 _FOR_GET = frozenset({301, 302, 303})
-STATUSES = _REPEATING | _FOR_GET
+_FOLLOWED = _REPEATING | _FOR_GET
+# Neither an answer nor a refusal: 300 and 304, which nobody asks for, are a redirect, too.
+RANGE = range(300, 400)
 # A trailing slash, a moved prefix, http to https: more is a loop.
 _MOST_HOPS = 3
 
@@ -22,6 +24,8 @@ _MOST_PLACE_CHARS = 120
 def target(url: str, location: str | None, *, status: int, is_post: bool, hops: int) -> str:
     """The URL to go to. location None: the answer names none. Raises Refused; its message goes on
     from "Upstream x redirects"."""
+    if status not in _FOLLOWED:
+        raise Refused(f"with HTTP {status}, which leads nowhere. Correct its base URL.")
     if not location:
         raise Refused(f"without saying where to (HTTP {status}).")
     if hops > _MOST_HOPS:

@@ -198,6 +198,27 @@ def test_half_a_character_costs_a_reply_nothing_else(place: Place, kind: str, st
         assert told == ("success", None, 12), (shape, call)
 
 
+@pytest.mark.parametrize("kind", [*UPSTREAMS, RESPONSES])
+def test_what_is_no_answer_is_a_failure_and_another_success_keeps_its_status(
+    place: Place, kind: str
+) -> None:
+    shape = "openai_responses" if kind == RESPONSES else kind
+    for status, told in ((201, 201), (300, 502)):
+        place.mirror.whole, place.mirror.status = json.dumps(plain_reply(kind)).encode(), status
+
+        answer = place.ask(shape, kind)
+
+        assert answer.status_code == told
+        assert (answer.content == place.mirror.whole) == (told == status)
+        call_id = answer.headers["x-helmdash-call-id"]
+        place.assert_recorded([call_id])
+        call = place.api.get(f"/calls/{call_id}").json()
+        assert call["http_status"] == status
+        assert call["status"] == ("success" if told == status else "error")
+        cause = None if told == status else "unreachable"
+        assert (call["cause"] or {}).get("name") == cause
+
+
 ERRORS = {
     "openai": {"error": {"message": f"Invalid value: '{SECRET}'. Limit is 4096 tokens.",
                          "code": f"because {SECRET}", "type": "invalid_request_error"}},

@@ -1202,6 +1202,10 @@ def test_a_header_with_a_line_break_is_not_sent() -> None:
         ("307 Moved", "http://a:b@127.0.0.1/", "is not followed"),
         # nowhere
         ("307 Moved", "", "without saying where"),
+        ("300 Multiple Choices", "", "with HTTP 300, which leads nowhere"),
+        ("300 Multiple Choices", "/v2/chat/completions", "with HTTP 300, which leads nowhere"),
+        ("304 Not Modified", "", "with HTTP 304, which leads nowhere"),
+        ("399 Odd", "", "with HTTP 399, which leads nowhere"),
     ],
 )
 def test_a_redirect_elsewhere_is_a_failure_that_says_so(
