@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from helmdash.core.care.reminders import HEADINGS
 from helmdash.core.care.restarts import Beginning, PartKind, RequestPart
-from helmdash.gateway.histories.history import history_of
+from helmdash.gateway.histories.history import History, history_of
 from helmdash.gateway.histories.rewriting import form_of, rewritten
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.prompt_weight import weigh
@@ -277,3 +278,72 @@ def test_a_text_for_an_input_becomes_an_item_where_another_comes_beside_it() -> 
 
     assert [item["content"][0]["text"] for item in parsed["input"]] == ["First.", "Hi"]
     assert json.loads(written) == parsed
+
+
+def _history(path: str, parsed: dict[str, Any]) -> tuple[History, Route]:
+    route = find_route(path, {}, b"")
+    assert route is not None
+    history = history_of(
+        route.client, _read(route, json.dumps(parsed).encode(), parsed), budget=None
+    )
+    assert history is not None
+    return history, route
+
+
+def _programs() -> list[dict[str, Any]]:
+    """A tool is called by code that runs at Anthropic, which goes on with the result."""
+    caller = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
+    use = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}, "caller": caller}
+    run = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": PAGE}
+    return [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": [run, use]},
+        {"role": "user", "content": [result]},
+    ]
+
+
+def test_nothing_is_said_beside_results_that_a_program_waits_for() -> None:
+    messages = _programs()
+    parsed = {"model": "m", "max_tokens": 9, "messages": messages}
+    history, route = _history("/v1/messages", parsed)
+
+    told = written(history, Beginning(), guide="Write.", route=route, client=route.client).parsed
+    cleared = written(history, history.bare(), route=route, client=route.client).parsed
+
+    assert told["messages"][-2:] == messages[-2:]
+    assert "Write." in texts(told["messages"][:-2])
+    assert cleared["messages"][-2:] == messages[-2:]
+    # Called by the model itself, the same results may have a text behind them.
+    del messages[1]["content"][1]["caller"]
+    history, route = _history("/v1/messages", {**parsed, "messages": messages})
+    told = written(history, Beginning(), guide="Write.", route=route, client=route.client).parsed
+    assert texts(told["messages"][-1:]) == ["Write."]
+
+
+def test_leave_to_call_a_tool_is_not_parted_from_who_asked_for_it() -> None:
+    asked: list[dict[str, Any]] = [
+        {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "s", "tools": []},
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {
+            "type": "mcp_approval_request",
+            "id": "mcpr_1",
+            "server_label": "s",
+            "name": "look",
+            "arguments": "{}",
+        },
+    ]
+    given = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+    user = {"role": "user", "content": "Look."}
+    for items in ([user, *asked, given], [user, *asked, user, given]):
+        history, route = _history("/v1/responses", {"model": "m", "input": items})
+
+        cleared = written(history, history.bare(), route=route, client=route.client).parsed
+        told = written(history, Beginning(), guide="Write.", route=route, client=route.client)
+
+        sent = cleared["input"]
+        assert (given in sent) == all(item in sent for item in asked), sent
+        assert not (given in sent and sent.index(given) < sent.index(asked[-1]))
+        assert [item for item in told.parsed["input"] if item in items] == items
+    history, _ = _history("/v1/responses", {"model": "m", "input": [user, *asked, given]})
+    assert history.for_clear().draft()[HEADINGS[1]].endswith("- look({}) -> approved")

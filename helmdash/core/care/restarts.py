@@ -68,7 +68,8 @@ class HistoryEntry:
     not (only) results; in some formats both stand in one entry. `parts`: the texts that it is made
     of, where there are several; `has_more`: it holds something of the user's besides texts.
     `call_ids`: of the calls, "" where a format has none. `outcomes`: of the results, each by the
-    id of its call, with the beginning of what it says.
+    id of its call, with the beginning of what it says. `wants_results_alone`: a program of the
+    server's made the calls and waits for their results, beside which nothing may be said.
     """
 
     speaker: Speaker
@@ -80,6 +81,7 @@ class HistoryEntry:
     has_more: bool = False
     call_ids: tuple[str, ...] = ()
     outcomes: tuple[tuple[str, str], ...] = ()
+    wants_results_alone: bool = False
 
     @property
     def words(self) -> str:
@@ -145,7 +147,7 @@ def is_gap(history: Sequence[HistoryEntry], position: int) -> bool:
         entry = history[at]
         results += entry.results
         if entry.speaker is Speaker.ASSISTANT:
-            return results >= len(entry.calls)
+            return results >= len(entry.calls) and not entry.wants_results_alone
     return True
 
 

@@ -18,10 +18,12 @@ from helmdash.providers import anthropic, gemini, ollama, openai, openai_respons
 from helmdash.providers.openai_responses.calls import call_of
 from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.shared.bodies import json_text, with_items
-from helmdash.providers.wire import Json, Object
+from helmdash.providers.wire import Json, Object, ToolCall
 
 _SYSTEM = ("system", "developer")
 _TEXT_TYPES = ("text", "input_text", "output_text", "refusal")
+# Items of the Responses API that are the model's, besides its messages and calls.
+_MODELS_OWN = ("reasoning", "mcp_list_tools", "mcp_approval_request")
 # As much of a tool's result as a package could tell, spaces included.
 _OUTCOME_CHARS = 1_000
 
@@ -142,6 +144,7 @@ def _anthropic_entry(entry: Object) -> HistoryEntry:
             text=text,
             calls=_calls(uses, "input"),
             call_ids=tuple(_text(use.get("id")) for use in uses),
+            wants_results_alone=any(map(_is_by_program, uses)),
         )
     if role in _SYSTEM:
         return HistoryEntry(speaker=Speaker.SYSTEM, text=text)
@@ -162,6 +165,13 @@ def _anthropic_outcome(block: Object) -> tuple[str, str]:
     told = _content_text(block.get("content"))[:_OUTCOME_CHARS]
     failed = "failed: " if block.get("is_error") is True else ""
     return _text(block.get("tool_use_id")), failed + told
+
+
+def _is_by_program(use: Object) -> bool:
+    """Whether code that runs at Anthropic made the call: the results of such calls have to come
+    back without any text ("Programmatic tool calling")."""
+    caller = use.get("caller")
+    return isinstance(caller, dict) and caller.get("type", "direct") != "direct"
 
 
 def _is_anthropic_result(block: Json) -> bool:
@@ -236,13 +246,13 @@ def _is_models(item: Object) -> bool:
     kind = item.get("type", "message")
     if kind == "message":
         return item.get("role") == "assistant"
-    return kind == "reasoning" or _text(kind).endswith("_call")
+    return kind in _MODELS_OWN or _text(kind).endswith("_call")
 
 
 def _responses_entry(entry: Object) -> HistoryEntry:
     items = _objects(entry.get("items"))
     if _is_models(items[0]):
-        calls = [call for item in items if (call := call_of(item)) is not None]
+        calls = [call for item in items if (call := _responses_call(item)) is not None]
         texts = (_content_text(item.get("content")) for item in items if "role" in item)
         return HistoryEntry(
             speaker=Speaker.ASSISTANT,
@@ -258,8 +268,20 @@ def _responses_entry(entry: Object) -> HistoryEntry:
         told = _content_text(output) if isinstance(output, list) else _written(output)
         outcome = (_text(item.get("call_id")), told[:_OUTCOME_CHARS])
         return HistoryEntry(speaker=Speaker.TOOL, text=told, results=1, outcomes=(outcome,))
+    if item.get("type") == "mcp_approval_response":
+        said = "approved" if item.get("approve") is True else "not approved"
+        outcome = (_text(item.get("approval_request_id")), said)
+        return HistoryEntry(speaker=Speaker.TOOL, text=said, results=1, outcomes=(outcome,))
     # A summary of ours, or tools that came up: like a system turn, it holds for what follows.
     return HistoryEntry(speaker=Speaker.SYSTEM)
+
+
+def _responses_call(item: Object) -> ToolCall | None:
+    """A call that something of the client's answers: of a tool, or for leave to call one."""
+    if item.get("type") != "mcp_approval_request":
+        return call_of(item)
+    name, arguments = _text(item.get("name")), _text(item.get("arguments"))
+    return ToolCall(id=_text(item.get("id")), name=name, arguments=arguments)
 
 
 # --- what they share

@@ -35,6 +35,7 @@ SILENCE = HistoryEntry(speaker=Speaker.ASSISTANT, text=" ")
 CALL = HistoryEntry(speaker=Speaker.ASSISTANT, text="I look.", calls=(("look", '{"at": 1}'),))
 TWO_CALLS = HistoryEntry(speaker=Speaker.ASSISTANT, calls=(("look", "1"), ("look", "2")))
 RESULT = HistoryEntry(speaker=Speaker.TOOL, text="Rain.", results=1, outcomes=(("", "Rain."),))
+PROGRAM = replace(CALL, wants_results_alone=True)
 BOTH = HistoryEntry(speaker=Speaker.TOOL, text="And hurry.", results=1, is_own=True)
 
 
@@ -50,6 +51,10 @@ BOTH = HistoryEntry(speaker=Speaker.TOOL, text="And hurry.", results=1, is_own=T
         ([USER, TWO_CALLS, RESULT], 1),
         ([USER, TWO_CALLS, RESULT, RESULT], 4),
         ([USER, CALL], 1),
+        # a program waits for the results, and for nothing beside them
+        ([USER, PROGRAM, RESULT], 1),
+        ([USER, PROGRAM, RESULT, PROGRAM, RESULT], 1),
+        ([USER, PROGRAM, RESULT, ANSWER, USER], 5),
     ],
 )
 def test_our_texts_follow_where_no_call_waits(history: list[HistoryEntry], end: int) -> None:
