@@ -25,8 +25,10 @@ _AT_ONCE = 2
 _UNASKED = 8
 # Where the database does not say so soon, whoever answers is told of that, too, and sooner.
 _PATIENCE_S = 0.5
-# Where an identity provider is asked meanwhile, whose time is its own.
-_ASKS_ELSEWHERE = "/login/oidc/"
+# Where an identity provider is asked meanwhile, whose time is its own: in places of their own, more
+# than can wait for it at once (upstream.oidc), so that the others are told so.
+_ASK_ELSEWHERE = frozenset({"/login/oidc/", "/login/oidc/done/"})
+_ELSEWHERE_AT_ONCE = 8
 _COOKIE = settings.SESSION_COOKIE_NAME.encode() + b"="
 
 
@@ -38,6 +40,7 @@ class Strangers:
         self._places = asyncio.Semaphore(_AT_ONCE)
         # Whoever asks whether the server lives does not wait for all others.
         self._liveness = asyncio.Semaphore(_AT_ONCE)
+        self._elsewhere = asyncio.Semaphore(_ELSEWHERE_AT_ONCE)
         self._with_cookie = 0
 
     async def run(
@@ -47,9 +50,6 @@ class Strangers:
 
         Raises what the application raises.
         """
-        if scope["path"].startswith(_ASKS_ELSEWHERE):
-            await app(scope, receive, send)
-            return
         if _COOKIE not in headers.get(b"cookie", b""):
             await self._in_turn(app, scope, receive, send)
             return
@@ -62,6 +62,11 @@ class Strangers:
             self._with_cookie -= 1
         await self._in_turn(app, scope, receive, send)
 
+    def _places_for(self, path: str) -> asyncio.Semaphore:
+        if path in LIVENESS:
+            return self._liveness
+        return self._elsewhere if path in _ASK_ELSEWHERE else self._places
+
     async def _is_signed_in(self, headers: Mapping[bytes, bytes]) -> bool:
         try:
             found = await asyncio.wait_for(self._sessions.find_user(headers), _PATIENCE_S)
@@ -70,7 +75,7 @@ class Strangers:
         return found is not None
 
     async def _in_turn(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
-        places = self._liveness if scope["path"] in LIVENESS else self._places
+        places = self._places_for(scope["path"])
         left = _Left(scope)
         await places.acquire()
         is_held = True

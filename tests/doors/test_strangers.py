@@ -12,6 +12,7 @@ from helmdash.doors.asgi import CONNECTION_KEY
 from helmdash.doors.faults import SessionsUnavailable
 from helmdash.doors.sessions import Sessions
 from helmdash.doors.strangers import Strangers
+from helmdash.upstream import oidc
 
 COOKIE = {b"cookie": b"theme=dark; sessionid=of-somebody"}
 
@@ -138,8 +139,26 @@ def test_where_nobody_can_say_who_is_signed_in_they_wait_their_turn(fault: Any) 
     assert asyncio.run(run()) == 8 + 2
 
 
-def test_an_identity_provider_takes_nobody_s_place() -> None:
-    assert _under_way(20, path="/login/oidc/") == 20
+@pytest.mark.parametrize("path", ["/login/oidc/", "/login/oidc/done/"])
+def test_who_asks_an_identity_provider_has_places_of_their_own(path: str) -> None:
+    """More than may wait for it: the others are told that it is busy, and take nobody's place."""
+
+    async def run() -> tuple[int, int]:
+        strangers, work = Strangers(Known(None)), Work()
+        asked = [asyncio.ensure_future(_ask(strangers, work, path)) for _ in range(50)]
+        asked += [asyncio.ensure_future(_ask(strangers, work, "/login/"))]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        found = work.under_way.count(path), work.under_way.count("/login/")
+        work.goes_on.set()
+        await asyncio.gather(*asked)
+        return found
+
+    assert asyncio.run(run()) == (2 * oidc.MOST_AT_ONCE, 1)
+
+
+def test_below_the_addresses_of_an_identity_provider_nobody_has_places_of_their_own() -> None:
+    assert _under_way(50, path="/login/oidc/") == 2
 
 
 def test_who_asks_whether_the_server_lives_does_not_wait_for_the_others() -> None:
