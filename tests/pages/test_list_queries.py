@@ -359,6 +359,17 @@ def test_an_order_that_is_not_offered_is_named(owner: Client, lists: ProjectInfo
     assert owner.get("/calls/", {"sort": "-prompt", "cursor": "WzEsMl0"}).status_code == 400
 
 
+@pytest.mark.parametrize("asked", ["..9999-12-31T23:59Z", "0001-01-01T00:00Z.."])
+def test_a_range_to_an_edge_of_all_years_is_read(
+    owner: Client, lists: ProjectInfo, asked: str
+) -> None:
+    for noun in LISTS:
+        # What stands above a list is read with another bound where something else narrows it.
+        query = {"range": asked, "model": "openai/gpt-4o"}
+        found = {owner.get(f"{part}/{noun}/", query).status_code for part in ("", "/query")}
+        assert (noun, found) == (noun, {200})
+
+
 @pytest.mark.parametrize(
     ("written", "status"),
     [

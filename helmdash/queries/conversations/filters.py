@@ -119,7 +119,12 @@ class ConversationFilters:
     def near_until(self) -> datetime | None:
         """Before this was the newest call of whoever began before `until`, but for the long-lived
         (queries.conversations.in_range). None: no such bound."""
-        return None if self.until is None else self.until + LONG + _SLACK
+        if self.until is None:
+            return None
+        try:
+            return self.until + LONG + _SLACK
+        except OverflowError:  # after the last year
+            return None
 
     @property
     def is_tried(self) -> bool:
