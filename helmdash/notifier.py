@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from email.errors import MessageError
 
 from django.conf import settings
 from django.core.mail import send_mail
@@ -115,9 +116,10 @@ def _mail(mail: Mail) -> Outcome:
     if not settings.EMAIL_HOST:
         return Outcome(is_sent=False, told="HELMDASH_SMTP_URL is not set: no mail can be sent")
     try:
-        send_mail(mail.subject.replace("\n", " "), mail.text, None, list(mail.to))
-    except (OSError, ValueError) as error:
-        # smtplib's errors are OSErrors, a ValueError is an address that no mail can be sent to.
+        send_mail(mail.subject, mail.text, None, list(mail.to))
+    except (OSError, ValueError, MessageError) as error:
+        # smtplib's errors are OSErrors, a ValueError is an address that no mail can be sent to, the
+        # last one a header that cannot be written.
         # Their words may hold a password.
         return Outcome(is_sent=False, told=f"the mail server: {type(error).__name__}")
     return Outcome(is_sent=True)

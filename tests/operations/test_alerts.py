@@ -6,10 +6,14 @@ import base64
 import hashlib
 import hmac
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, time, timedelta
+from email import message_from_bytes
+from email.errors import HeaderParseError
+from email.policy import default
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -18,7 +22,8 @@ from django.core import mail
 
 from helmdash import notifier
 from helmdash.core.access.permissions import SHELL, Forbidden, MemberRole, Person
-from helmdash.core.alerts.channels import ChannelKind
+from helmdash.core.alerts.channels import ChannelKind, HttpPost, Links, Target, outgoing
+from helmdash.core.alerts.messages import Entry, Message
 from helmdash.core.alerts.rules import RuleKind
 from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.alerts import acknowledging, delivering, editing
@@ -663,7 +668,100 @@ def test_mail_is_sent_where_a_server_is_named(project: ProjectInfo, settings: An
     assert (sent.to, sent.subject) == (["a@example.org"], "Test: Resolved: The channel email works")
 
 
+@pytest.mark.one_database
+@pytest.mark.parametrize("between", ["\r\n", "\x0b", "\x1c", "\u2028", "\u202e"])
+def test_a_name_begins_no_header_of_a_mail_and_holds_up_nobody(
+    project: ProjectInfo, settings: Any, between: str
+) -> None:
+    """Also names that were stored before they were looked at."""
+    settings.EMAIL_HOST = "mail.example"
+    number = channel(project, ChannelKind.EMAIL)
+    AlertChannel.objects.update(name=f"a{between}Bcc: else@example.org")
+    editing.send_test(actor=SHELL, project_id=project.id, channel_id=number, now=NOW)
+
+    delivering.deliver_due(now=NOW, sending=notifier.opened, go_on=lambda: None)
+
+    assert AlertDelivery.objects.get().state == "sent"
+    (written,) = mail.outbox
+    sent = message_from_bytes(written.message().as_bytes(), policy=default)
+    assert sent.keys().count("Subject") == 1
+    assert "Bcc" not in sent
+    assert str(sent["Subject"]).isprintable()
+
+
+@pytest.mark.one_database
+def test_a_mail_that_cannot_be_written_is_told_and_holds_up_nobody(
+    project: ProjectInfo, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*args: Any, **more: Any) -> None:
+        raise HeaderParseError("header value appears to contain an embedded header")
+
+    monkeypatch.setattr(notifier, "send_mail", refused)
+    settings.EMAIL_HOST = "mail.example"
+    number = channel(project, ChannelKind.EMAIL)
+    editing.send_test(actor=SHELL, project_id=project.id, channel_id=number, now=NOW)
+
+    delivering.deliver_due(now=NOW, sending=notifier.opened, go_on=lambda: None)
+
+    assert AlertDelivery.objects.get().told == "the mail server: HeaderParseError"
+
+
+def test_a_name_makes_no_link_in_a_message_of_discord() -> None:
+    name = "[Acknowledge](https://evil.example) \\[twice](https://evil.example)"
+    target = Target(
+        name="d",
+        kind=ChannelKind.DISCORD,
+        address="https://x.test/y",
+        secret="",
+        allow_private=False,
+    )
+    entry = Entry(
+        dedup_key="k",
+        status="firing",
+        severity="critical",
+        subject=name,
+        title=name,
+        detail="",
+        path="/calls/?model=%5Bx%5D",
+        starts_at="2026-06-05T14:41:03+00:00",
+        ends_at=None,
+    )
+    message = Message(
+        key="k",
+        incident="i",
+        project="default",
+        rule="r",
+        kind="level",
+        firing=1,
+        total=1,
+        part=1,
+        parts=1,
+        entries=(entry,),
+    )
+
+    sent = outgoing(target, message, Links(base="https://helm.test", project="default"), now=NOW)
+
+    assert isinstance(sent, HttpPost)
+    told = json.loads(sent.body)
+    for text in (told["content"], told["embeds"][0]["description"]):
+        # A sign behind an odd number of backslashes is itself.
+        assert re.findall(r"(?<!\\)(?:\\\\)*\[", text) == []
+    assert (
+        "https://helm.test/calls/?model=%5Bx%5D&project=default" in told["embeds"][0]["description"]
+    )
+
+
 # --- editing
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("between", ["\n", "\x0b", "\u2028", "\u202e"])
+def test_names_are_one_line_that_can_be_read(project: ProjectInfo, between: str) -> None:
+    for save in (channel, lambda *args, **over: rule(project, RuleKind.LEVEL, **over)):
+        with pytest.raises(AlertProblem) as told:
+            save(project, name=f"a{between}b")
+        assert list(told.value.errors) == ["name"]
+        assert "on one line" in told.value.errors["name"]
 
 
 @pytest.mark.one_database

@@ -19,6 +19,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from helmdash.core.alerts.messages import Entry, Message, headline
+from helmdash.core.text.visible import visible_name
 
 
 class ChannelKind(StrEnum):
@@ -160,13 +161,13 @@ def outgoing(target: Target, message: Message, links: Links, *, now: datetime) -
     if target.kind is ChannelKind.APPRISE:
         return Notice(
             name=target.address,
-            title=headline(message)[:_LINE_CHARS],
+            title=_headline(message)[:_LINE_CHARS],
             text=_text(message, links),
             tone=_tone(message),
         )
     if target.kind is ChannelKind.EMAIL:
         to = tuple(part.strip() for part in target.address.split(",") if part.strip())
-        return Mail(to=to, subject=headline(message)[:_LINE_CHARS], text=_text(message, links))
+        return Mail(to=to, subject=_headline(message)[:_LINE_CHARS], text=_text(message, links))
     path, headers, body = _SHAPES[target.kind](target, message, links, now)
     content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     if target.kind is ChannelKind.WEBHOOK:
@@ -253,12 +254,12 @@ def _webhook(target: Target, message: Message, links: Links, now: datetime) -> _
 
 
 def _slack(target: Target, message: Message, links: Links, now: datetime) -> _Shaped:
-    lines = [f"*{_slack_safe(headline(message))}*"]
+    lines = [f"*{_slack_safe(_headline(message))}*"]
     lines += [_slack_safe(line) for line in _named(message, links)]
     if links.acknowledgement:
         lines.append(f"<{links.acknowledgement}|Acknowledge>")
     block = {"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:3000]}}
-    return "", (), {"text": _slack_safe(headline(message)), "blocks": [block]}
+    return "", (), {"text": _slack_safe(_headline(message)), "blocks": [block]}
 
 
 def _slack_safe(text: str) -> str:
@@ -267,17 +268,23 @@ def _slack_safe(text: str) -> str:
 
 
 def _discord(target: Target, message: Message, links: Links, now: datetime) -> _Shaped:
-    lines = list(_named(message, links))
+    lines = [_discord_safe(line) for line in _named(message, links)]
     if links.acknowledgement:
         lines.append(f"Acknowledge: {links.acknowledgement}")
     embed = {"description": "\n".join(lines)[:4000], "color": _color(message)}
     body = {
-        "content": headline(message)[:2000],
+        "content": _discord_safe(_headline(message))[:2000],
         "embeds": [embed],
         # A name in a message calls nobody.
         "allowed_mentions": {"parse": []},
     }
     return "", (), body
+
+
+def _discord_safe(text: str) -> str:
+    """No name makes a link that says something else than where it leads: such begin with a bracket,
+    which our own addresses have encoded."""
+    return text.replace("\\", "\\\\").replace("[", "\\[")
 
 
 def _color(message: Message) -> int:
@@ -338,7 +345,7 @@ def _pagerduty(target: Target, message: Message, links: Links, now: datetime) ->
     }
     if not is_over:
         body["payload"] = {
-            "summary": headline(message)[:1024],
+            "summary": _headline(message)[:1024],
             "source": f"HelmDash: {message.project}",
             "severity": "critical" if message.severity == "critical" else "warning",
             "class": message.kind,
@@ -358,11 +365,16 @@ _SHAPES: Final[Mapping[ChannelKind, Callable[[Target, Message, Links, datetime],
 }
 
 
+def _headline(message: Message) -> str:
+    """For people: one line, whatever the names in it are made of."""
+    return visible_name(headline(message))
+
+
 def _text(message: Message, links: Links) -> str:
-    lines = [headline(message), "", *_named(message, links)]
+    lines = [_headline(message), "", *_named(message, links)]
     if links.acknowledgement:
         lines += ["", f"To acknowledge it: {links.acknowledgement}"]
-    lines += ["", f"Project {message.project}, rule {message.rule}."]
+    lines += ["", f"Project {message.project}, rule {visible_name(message.rule)}."]
     return "\n".join(lines) + "\n"
 
 
@@ -373,6 +385,7 @@ def _named(message: Message, links: Links) -> tuple[str, ...]:
         over = "resolved: " if entry.status == "resolved" else ""
         detail = f" ({entry.detail})" if entry.detail else ""
         url = links.page(entry.path)
-        lines.append(f"{over}{entry.title}{detail}"[:_LINE_CHARS] + (f" {url}" if url else ""))
+        told = visible_name(f"{over}{entry.title}{detail}")[:_LINE_CHARS]
+        lines.append(told + (f" {url}" if url else ""))
     more = message.total - len(lines)
     return (*lines, f"and {more:,} more") if more else tuple(lines)

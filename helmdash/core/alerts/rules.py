@@ -161,12 +161,23 @@ class RuleSettings:
     quiet: QuietHours | None = None
 
 
+def name_problem(name: str) -> str | None:
+    """Why a rule or a channel may not be called so; None when it may."""
+    if not name.strip() or len(name) > NAME_CHARS:
+        return f"give it a name of up to {NAME_CHARS} characters"
+    # It stands in the subjects of mails.
+    if not name.strip().isprintable():
+        return "write it on one line, with characters that can be seen"
+    return None
+
+
 def problems(rule: RuleSettings) -> dict[str, str]:
     """What is wrong with a rule, a sentence by field; empty: it can be stored."""
     row = KINDS[rule.kind]
     found: dict[str, str] = {}
-    if not rule.name.strip() or len(rule.name) > NAME_CHARS:
-        found["name"] = f"give it a name of up to {NAME_CHARS} characters"
+    problem = name_problem(rule.name)
+    if problem:
+        found["name"] = problem
     if row.takes_level and rule.level not in ("caution", "critical"):
         found["level"] = "choose caution or critical"
     if not 0 <= rule.group_s <= MOST_GROUP_S:

@@ -24,7 +24,7 @@ from helmdash.core.alerts import rules as core_rules
 from helmdash.core.alerts.channels import KINDS, PAGERDUTY_URL, ChannelKind, split_url
 from helmdash.core.alerts.messages import Entry, Message
 from helmdash.core.alerts.quiet import QuietHours
-from helmdash.core.alerts.rules import NAME_CHARS, RuleKind, RuleSettings
+from helmdash.core.alerts.rules import RuleKind, RuleSettings
 from helmdash.core.upstreams.addresses import origin_of, path_problem, url_problem
 from helmdash.operations.alerts.looking import channels_of, end_all, store_messages
 from helmdash.operations.database.transactions import write
@@ -303,8 +303,9 @@ def _delete(
 def _fill(row: AlertChannel, edit: ChannelEdit) -> str | None:
     """Take over what was given; the signing secret, where one was made. Raises AlertProblem."""
     errors: dict[str, str] = {}
-    if not edit.name.strip() or len(edit.name) > NAME_CHARS:
-        errors["name"] = f"give it a name of up to {NAME_CHARS} characters"
+    problem = core_rules.name_problem(edit.name)
+    if problem:
+        errors["name"] = problem
     if row.pk and row.kind != edit.kind.value:
         errors["kind"] = "a channel keeps its kind: make another one"
     address, secret = edit.address.strip(), edit.secret.strip()
