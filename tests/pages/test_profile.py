@@ -187,6 +187,37 @@ def test_the_answer_tells_nobody_who_has_an_account(vera: User) -> None:
     assert len(mail.outbox) == 5
 
 
+@pytest.mark.usefixtures("_mail", "no_wait_ends")
+def test_an_address_is_one_account_however_it_is_written(vera: User) -> None:
+    """Or its mailbox is filled by as many spellings as it has letters, from many addresses."""
+    written = ("vera@example.org", "VERA@example.org", "Vera@Example.org", "vEra@example.ORG")
+    statuses = [
+        Client(REMOTE_ADDR=f"192.0.2.{number}")
+        .post("/login/reset/", {"account": written[number % len(written)]})
+        .status_code
+        for number in range(9)
+    ]
+    passwords.settle(60)
+
+    assert statuses == [200] * 5 + [429] * 4
+    assert len(mail.outbox) == 5
+
+
+@pytest.mark.usefixtures("_mail")
+def test_who_was_locked_out_sets_no_password(vera: User, client: Client) -> None:
+    client.post("/login/reset/", {"account": "vera"})
+    passwords.settle(60)
+    path = re.findall(r"http://testserver(/\S+)", str(mail.outbox[0].body))[0]
+    address = client.get(path, follow=True).redirect_chain[-1][0]
+    User.objects.update(is_active=False)
+
+    told = client.post(address, {"new_password1": NEW, "new_password2": NEW})
+
+    assert "no longer works" in told.content.decode()
+    vera.refresh_from_db()
+    assert not vera.check_password(NEW)
+
+
 @pytest.mark.one_database
 @pytest.mark.usefixtures("_mail")
 def test_a_mail_that_cannot_be_written_is_told_in_the_log(

@@ -83,7 +83,8 @@ def ask_reset(request: HttpRequest) -> HttpResponse:
     form = ResetForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         name = form.cleaned_data["account"]
-        braking.begin(request, account=f"reset {name}")
+        # As addresses are compared: one mailbox is one account, in whatever letters it is typed.
+        braking.begin(request, account=f"reset {name.upper()}")
         base = conf.env().public_url or request.build_absolute_uri("/").rstrip("/")
         passwords.mail_reset_link(name=name, base=base)
     return render(request, "pages/ask_reset.html", {"form": form, "is_sent": form.is_valid()})
@@ -105,7 +106,9 @@ class ResetView(PasswordResetConfirmView):
     def get_user(self, uidb64: str) -> Any:
         """Whose link it is; None for nobody, and for who may have no password by now."""
         account = super().get_user(uidb64)
-        return account if account is not None and passwords.may_set_own(account) else None
+        if account is None or not account.is_active:
+            return None
+        return account if passwords.may_set_own(account) else None
 
     def form_valid(self, form: Any) -> HttpResponse:
         """Store the password as any other that its owner sets."""
