@@ -8,6 +8,7 @@ client never notices.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
@@ -44,6 +45,9 @@ _AWAY_S = 1.0
 # A key revoked while the database is unavailable cannot be seen; after an hour nobody is let in.
 _STALE_S = 3600.0
 _MOST_KEYS = 10_000
+# Ours have 35 characters. What is longer is remembered by its hash, for anybody may send one of the
+# length of a header.
+_LONGEST_NAME = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +90,8 @@ class Directory:
         Raises KeysUnavailable when the database is unavailable and the key has not been seen
         lately.
         """
-        entry = self._entries.get(key)
+        name = _name_of(key)
+        entry = self._entries.get(name)
         moment = monotonic()
         known = entry.key_context if entry else None
         age = moment - entry.read_at if entry else _STALE_S
@@ -95,7 +100,7 @@ class Directory:
         is_usable = known is not None and age < _STALE_S
         if moment < self._away_until and is_usable:
             return known
-        refresh = self._refresh(key, entry)
+        refresh = self._refresh(name, key, entry)
         if is_usable and age < _MAX_AGE_S:
             return known
         patience = _PATIENCE_S if is_usable else _FIRST_PATIENCE_S
@@ -108,32 +113,34 @@ class Directory:
             log.warning("an API key cannot be checked: %s", type(error).__name__)
             raise KeysUnavailable from None
 
-    def _refresh(self, key: str, entry: _Entry | None) -> asyncio.Task[KeyContext | None]:
+    def _refresh(
+        self, name: str, key: str, entry: _Entry | None
+    ) -> asyncio.Task[KeyContext | None]:
         if entry is not None and entry.refresh is not None:
             return entry.refresh
-        task = asyncio.get_running_loop().create_task(self._load(key))
+        task = asyncio.get_running_loop().create_task(self._load(name, key))
         # A refresh that nobody waits for may fail: the next request tries again.
         task.add_done_callback(_look_at)
         if entry is None:
-            entry = self._entries[key] = _Entry(key_context=None, read_at=-_STALE_S, refresh=task)
+            entry = self._entries[name] = _Entry(key_context=None, read_at=-_STALE_S, refresh=task)
             if len(self._entries) > _MOST_KEYS:
                 self._entries.popitem(last=False)
         entry.refresh = task
         return task
 
-    async def _load(self, key: str) -> KeyContext | None:
+    async def _load(self, name: str, key: str) -> KeyContext | None:
         try:
             loop = asyncio.get_running_loop()
             key_context = await loop.run_in_executor(self._threads, self._read, key)
         except BaseException:
-            entry = self._entries.get(key)
+            entry = self._entries.get(name)
             if entry is not None:
                 entry.refresh = None
                 if entry.key_context is None:
-                    self._entries.pop(key, None)
+                    self._entries.pop(name, None)
             raise
-        self._entries[key] = _Entry(key_context=key_context, read_at=monotonic())
-        self._entries.move_to_end(key)
+        self._entries[name] = _Entry(key_context=key_context, read_at=monotonic())
+        self._entries.move_to_end(name)
         self._away_until = 0.0
         if key_context is not None and not self._is_noting:
             self._is_noting = True
@@ -164,6 +171,14 @@ def read_key_context(key: str) -> KeyContext | None:
             rules=budgets.table(project_id=project),
             endpoints=upstreams.endpoints(project_id=project),
         )
+
+
+def _name_of(key: str) -> str:
+    """What a key is remembered by."""
+    if len(key) <= _LONGEST_NAME:
+        return key
+    # As long as it is, no shorter key is called like it.
+    return f"sha256 {hashlib.sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def _look_at(task: asyncio.Task[KeyContext | None]) -> None:
