@@ -11,6 +11,7 @@ from time import monotonic
 from helmdash.core.budgets.model_names import split_window
 from helmdash.core.calls.completion import UnknownModel
 from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.core.upstreams.upstream_variables import advice_for
 from helmdash.providers.registry import ModelRoute, choose, is_glob
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listing import list_models
@@ -72,7 +73,8 @@ class Listings:
             listed = self._listed(endpoints)
             found = choose(bare, endpoints=endpoints, default=default or None, listed=listed)
         if found is None:
-            raise UnknownModel(model)
+            names = {each.name for each in endpoints}
+            raise UnknownModel(model, advice=advice_for(bare, names))
         return found
 
     def _remember(self, model: str, endpoints: Sequence[Endpoint], found: ModelRoute) -> None:

@@ -37,10 +37,14 @@ Complete = Callable[[Completion], Awaitable[Capture]]
 
 
 class UnknownModel(Exception):
-    """No upstream serves the model; the message says how to name one."""
+    """No upstream serves the model; the message says how to name one.
 
-    def __init__(self, model: str) -> None:
-        super().__init__(
-            f"No upstream serves the model {model!r}. Write it as provider/model, "
-            "choose a default upstream for the project, or add an upstream that lists it."
+    `advice`: how an upstream comes to be that would serve it, where that is known.
+    """
+
+    def __init__(self, model: str, *, advice: str = "") -> None:
+        advice = advice or (
+            "Write it as provider/model, choose a default upstream for the project, or add an "
+            "upstream that lists it."
         )
+        super().__init__(f"No upstream serves the model {model!r}. {advice}")

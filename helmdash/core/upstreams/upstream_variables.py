@@ -197,6 +197,29 @@ def key_variable_of(endpoint: Endpoint, variables: Mapping[str, str]) -> str:
     return next((name for name in names if variables.get(name, "").strip()), "")
 
 
+def advice_for(model: str, names: Collection[str]) -> str:
+    """Which variable makes an upstream for a model; "" where no variable would.
+
+    `names`: the upstreams that there are.
+
+    >>> advice_for("openai/gpt-4o", ["anthropic"])
+    'There is no upstream openai: set OPENAI_API_KEY where HelmDash starts, or add it in the admin.'
+    >>> advice_for("openai/gpt-4o", ["openai"]), advice_for("acme/tiny", ["openai"])
+    ('', '')
+    """
+    provider = model.partition("/")[0].lower()
+    variables = {known.name: known.key_variables[0] for known in KNOWN} | {"ollama": OLLAMA_HOST}
+    if "/" in model and provider in variables and provider not in names:
+        missing, which = f" {provider}", variables[provider]
+    elif not names:
+        missing, which = "", f"a provider's key, such as {KNOWN[0].key_variables[0]},"
+    else:
+        return ""
+    return (
+        f"There is no upstream{missing}: set {which} where HelmDash starts, or add it in the admin."
+    )
+
+
 def key_variable_problem(variable: str) -> str | None:
     """Why a variable may not be named as the place of a provider's key; None when it may.
 

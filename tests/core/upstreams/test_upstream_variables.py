@@ -6,6 +6,7 @@ from helmdash.core.upstreams.endpoints import EndpointSource, ProviderKind
 from helmdash.core.upstreams.upstream_variables import (
     KNOWN,
     VARIABLES,
+    advice_for,
     endpoints_of,
     host_of,
     key_variable_of,
@@ -204,6 +205,28 @@ def test_variables_that_hold_keys_of_providers_may_be_named(variable: str) -> No
 )
 def test_variables_that_hold_anything_else_may_not(variable: str) -> None:
     assert key_variable_problem(variable)
+
+
+@pytest.mark.parametrize(
+    ("model", "names", "said"),
+    [
+        ("openai/gpt-4o-mini", [], "no upstream openai: set OPENAI_API_KEY"),
+        ("OpenRouter/openrouter/free", ["openai"], "no upstream openrouter: set OPENROUTER_API_KEY"),
+        ("ollama/qwen3:8b", ["openai"], "no upstream ollama: set OLLAMA_HOST"),
+        ("gpt-4o-mini", [], "no upstream: set a provider's key, such as OPENAI_API_KEY,"),
+        ("acme/tiny", [], "no upstream: set a provider's key, such as OPENAI_API_KEY,"),
+        ("openai/gpt-9", ["openai"], ""),
+        ("acme/tiny", ["openai"], ""),
+        ("openai", ["anthropic"], ""),
+    ],
+)
+def test_who_names_a_provider_without_a_key_is_told_its_variable(
+    model: str, names: list[str], said: str
+) -> None:
+    advice = advice_for(model, names)
+
+    assert said in advice
+    assert bool(said) == bool(advice)
 
 
 def test_the_settings_page_of_the_docs_lists_every_variable_and_default() -> None:
