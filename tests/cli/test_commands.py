@@ -197,6 +197,8 @@ def test_set_up_again_changes_nothing_and_shows_a_secret_only_where_it_was_made(
         assert "/login/link/" not in said
         assert "manage.py member link admin" in said
 
+    assert first.endswith("All is set up. To serve: .venv/bin/python manage.py up\n")
+    assert "Ctrl-C" not in first
     assert "/login/link/" in first
     assert "/login/link/" in second
     key = next(line.split()[2] for line in first.splitlines() if "API key" in line)

@@ -6,7 +6,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email import message_from_bytes
 from pathlib import Path
 from zipfile import ZipFile
@@ -154,5 +154,10 @@ def test_started_in_an_empty_folder_it_leads_from_the_first_page_to_the_first_ca
 
 def test_it_names_its_release_and_its_commands(installed: Installed, said: str) -> None:
     assert installed.run("--version") == f"{__version__}\n"
+    # The same where no folder of commands is on the PATH.
+    python = installed.command.parent / "python"
+    module = replace(installed, command=python)
+    assert module.run("-m", "helmdash", "--version") == f"{__version__}\n"
+    assert module.run("-m", "helmdash", "member", "--help").startswith("usage: helmdash member")
     asked = httpx.get(f"{installed.base_url}/api/v1/calls")
     assert "`helmdash apikey create --name NAME`" in asked.json()["detail"]

@@ -74,7 +74,10 @@ class Command(BaseCommand):
             # Before the first call: one waits for the exporters that there are when it is recorded.
             follow_environment()
             _collect_static()
-            self._print_welcome(env, password, key.secret if key else None, len(loaded.added))
+            serves = not options["setup_only"]
+            self._print_welcome(
+                env, password, key.secret if key else None, len(loaded.added), serves=serves
+            )
         if options["setup_only"]:
             return
         with nullcontext() if env.writer == "thread" else writer_process():
@@ -98,7 +101,7 @@ class Command(BaseCommand):
             )
 
     def _print_welcome(
-        self, env: conf.Env, password: str | None, key: str | None, added: int
+        self, env: conf.Env, password: str | None, key: str | None, added: int, *, serves: bool
     ) -> None:
         base = base_url(env)
         database = settings.DATABASES["default"]
@@ -149,7 +152,7 @@ class Command(BaseCommand):
         given = "$HELMDASH_BOOTSTRAP_API_KEY" if env.bootstrap_api_key else "$HELMDASH_API_KEY"
         say(snippet(base, given if env.bootstrap_api_key or not key else key))
         say("")
-        say("Ctrl-C stops the server.")
+        say("Ctrl-C stops the server." if serves else f"All is set up. To serve: {SHELL_COMMAND} up")
         sys.stdout.flush()
 
 
