@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-# From the first @ to the last: a password may hold one that nobody wrote as %40.
-_PASSWORD = re.compile(r"^((?:[a-z][a-z0-9+.-]*:/+)?[^/?#:@]*):.*@", re.I | re.S)
+# From the first colon behind the scheme to the last @: a password may hold one that nobody wrote as
+# %40. Without a password there is none before an @, but that of a port behind it.
+_PASSWORD = re.compile(
+    r"^([a-z][a-z0-9+.-]*:/+[^:]*|(?![a-z][a-z0-9+.-]*:/)[^/?#:@]*):.*@", re.I | re.S
+)
+# Alone before the @: a name, or else what may be anything.
+_NO_NAME = re.compile(r"^([a-z][a-z0-9+.-]*:/+)(?!/|[\w.-]*@)[^:]*@", re.I | re.S)
 # In what is no URL: all before the last @, and what libpq's own form calls a password.
 _BEFORE_HOST = re.compile(r"^.*@", re.S)
 _NAMED_PASSWORD = re.compile(r"\b(\w*password\s*=\s*)(?:'[^']*'?|\S+)", re.I)
@@ -59,6 +64,8 @@ def authority_problem(url: str, *, needs_host: bool = True) -> str | None:
 def masked(url: str) -> str:
     """A URL without its password, and without whatever an option of it may hide."""
     hidden, count = _PASSWORD.subn(r"\1:***@", url)
-    if not count and "://" not in url:
+    if not count and "://" in url:
+        hidden = _NO_NAME.sub(r"\1***@", url)
+    elif not count:
         hidden = _NAMED_PASSWORD.sub(r"\1***", _BEFORE_HOST.sub("***@", url))
     return _OPTIONS.sub("", hidden)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -50,6 +51,7 @@ Upstream.objects.create(name="one", kind="openai", base_url="https://x.test/v1",
                         key_encrypted=seal({SEALED!r}))
 """
 LOOK = f"""
+import errno
 import json
 from tests.recorder import driver
 driver._wait()  # a start: what waited in the spool is stored
@@ -224,6 +226,18 @@ def test_a_backup_replaces_a_file_and_nothing_else(
 
     assert pipe.is_fifo()
     assert link.is_symlink()
+
+
+@pytest.mark.parametrize("command", ["backup", "restore"])
+def test_a_place_that_cannot_be_looked_at_is_one_line(
+    new_house: Callable[..., House], tmp_path: Path, command: str
+) -> None:
+    """As in a directory of somebody else's."""
+    path = tmp_path / ("x" * 300) / "backup.zip"
+
+    said = done(new_house("here", with_tables=True), "manage.py", command, str(path), code=1)
+
+    assert said == f"CommandError: {path}: {os.strerror(errno.ENAMETOOLONG)}\n"
 
 
 def spoiled(archive: Path, bad: Path) -> Path:

@@ -390,6 +390,27 @@ def test_the_command_itself_says_it_in_one_line(tmp_path: Path) -> None:
     assert f"HELMDASH_DATA_DIR={tmp_path}" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        # as docs/operations.md and compose.yaml write it, with the password in PGPASSWORD
+        ("postgres://helm@db:5432/helm", "postgres://helm@db:5432/helm"),
+        ("postgres://helm@%2Frun%2Fpg/helm", "postgres://helm@%2Frun%2Fpg/helm"),
+        ("postgres://helm@[::1]:5432/helm", "postgres://helm@[::1]:5432/helm"),
+        ("postgres://helm:sekret@db:5432/helm", "postgres://helm:***@db:5432/helm"),
+        ("postgres://helm:sek@ret@db/helm", "postgres://helm:***@db/helm"),
+        ("postgres://helm@corp:sekret@db/helm", "postgres://helm@corp:***@db/helm"),
+        ("postgres://helm/x:sekret@db/helm", "postgres://helm/x:***@db/helm"),
+        ("postgres://helm@db/helm?password=sekret", "postgres://helm@db/helm"),
+        ("postgres://sekret%zz@db/helm", "postgres://***@db/helm"),
+        ("postgres:helm:sekret@db/helm", "postgres:***@db/helm"),
+        ("smtp://mail.test:25", "smtp://mail.test:25"),
+    ],
+)
+def test_a_url_is_shown_as_it_is_but_its_password(url: str, shown: str) -> None:
+    assert conf.masked(url) == shown
+
+
 def test_psycopg_never_gets_to_tell_a_password() -> None:
     error = psycopg.ProgrammingError('unexpected in URI: "postgresql://u:sekret@h:x/y"')
 

@@ -29,11 +29,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         path: Path = options["file"].expanduser().absolute()
-        if path.is_dir() or not path.parent.is_dir():
-            raise CommandError(f"{path}: name a file in a directory that is there")
-        if path.exists() and not path.is_file():
-            # What is put in the place of /dev/null is missed by all of the machine.
-            raise CommandError(f"{path} is no file: it would be replaced by the backup")
+        try:
+            self._check(path)
+        except OSError as error:
+            raise CommandError(f"{path}: {error.strerror or error}") from None
         try:
             with progress_line() as progress:
                 made = make_backup(path, env=conf.env(), now=timezone.now(), progress=progress)
@@ -46,3 +45,10 @@ class Command(BaseCommand):
         self.stdout.write(
             f"{path}: {made.rows} rows of {len(made.tables)} tables, {size_mb:.1f} MB"
         )
+
+    def _check(self, path: Path) -> None:
+        if path.is_dir() or not path.parent.is_dir():
+            raise CommandError(f"{path}: name a file in a directory that is there")
+        if path.exists() and not path.is_file():
+            # What is put in the place of /dev/null is missed by all of the machine.
+            raise CommandError(f"{path} is no file: it would be replaced by the backup")
