@@ -7,12 +7,12 @@ that nests no deeper than an argument needs to.
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
-from urllib.parse import unquote
 
 from helmdash.core.catalog.catalog import CatalogEntry, EntryKind
 from helmdash.core.planning.plan_shapes import clip
@@ -31,6 +31,7 @@ _MOST_MISSING: Final = 20
 # Objects looked into for what is missing: real arguments have a few, a schema may refer to itself.
 _MOST_WALKED: Final = 500
 _LONGEST_PATH: Final = 120
+_QUOTED = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,11 +239,18 @@ def _referred(reference: object, schema: object) -> object:
     if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
         return None
     found = schema
-    for name in unquote(reference).split("/")[1:]:
+    for name in _unquoted(reference).split("/")[1:]:
         if not isinstance(found, Mapping):
             return None
         found = found.get(name.replace("~1", "/").replace("~0", "~"))
     return found
+
+
+def _unquoted(reference: str) -> str:
+    """With the characters that it has as %XX, which a reference needs for some."""
+    quoted = reference.encode("utf-8", "surrogatepass")
+    plain = _QUOTED.sub(lambda found: bytes([int(found[1], 16)]), quoted)
+    return plain.decode("utf-8", "replace")
 
 
 def _is_required(part: object) -> bool:

@@ -211,7 +211,11 @@ def test_variables_that_hold_anything_else_may_not(variable: str) -> None:
     ("model", "names", "said"),
     [
         ("openai/gpt-4o-mini", [], "no upstream openai: set OPENAI_API_KEY"),
-        ("OpenRouter/openrouter/free", ["openai"], "no upstream openrouter: set OPENROUTER_API_KEY"),
+        (
+            "OpenRouter/openrouter/free",
+            ["openai"],
+            "no upstream openrouter: set OPENROUTER_API_KEY",
+        ),
         ("ollama/qwen3:8b", ["openai"], "no upstream ollama: set OLLAMA_HOST"),
         ("gpt-4o-mini", [], "no upstream: set a provider's key, such as OPENAI_API_KEY,"),
         ("acme/tiny", [], "no upstream: set a provider's key, such as OPENAI_API_KEY,"),

@@ -152,7 +152,9 @@ class Command(BaseCommand):
         given = "$HELMDASH_BOOTSTRAP_API_KEY" if env.bootstrap_api_key else "$HELMDASH_API_KEY"
         say(snippet(base, given if env.bootstrap_api_key or not key else key))
         say("")
-        say("Ctrl-C stops the server." if serves else f"All is set up. To serve: {SHELL_COMMAND} up")
+        say(
+            "Ctrl-C stops the server." if serves else f"All is set up. To serve: {SHELL_COMMAND} up"
+        )
         sys.stdout.flush()
 
 
