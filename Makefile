@@ -9,9 +9,15 @@ checksum = $(shell cat $(1) | cksum | cut -d' ' -f1)
 MADE := $(VENV)/.made
 RUNTIME := $(VENV)/.runtime-$(call checksum,requirements.txt)
 DEV := $(VENV)/.dev-$(call checksum,requirements-dev.txt requirements-model.txt)
+# What tells one Python from another; nothing of one that is too old.
+WHICH := -c 'import sys; sys.version_info < (3, 11) or print(sys.base_prefix, sys.version)' 2>/dev/null
+WANTED := $(if $(PYTHON),$(shell $(PYTHON) $(WHICH)))
 # Gone when the virtualenv is missing, half made, or its Python has been removed, or is another one by
-# now (the system's python3 after an upgrade) that looks for packages where there are none.
+# now (the system's python3 after an upgrade) that looks for packages where there are none; and when
+# PYTHON names another one.
 ifneq ($(shell test -f $(MADE) && $(PY) -c 'import pip' 2>/dev/null && echo whole),whole)
+.PHONY: $(MADE)
+else ifneq ($(if $(WANTED),$(shell $(PY) $(WHICH))),$(WANTED))
 .PHONY: $(MADE)
 endif
 # Twice quiet: errors only.

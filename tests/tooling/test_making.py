@@ -34,9 +34,9 @@ def _library(checkout: Path) -> Path:
     return checkout / ".venv/lib" / "python{}.{}".format(*sys.version_info)
 
 
-def _told(checkout: Path) -> str:
+def _told(checkout: Path, python: str | Path = sys.executable) -> str:
     """What `make run` would do."""
-    command = ["make", "--dry-run", "run", f"PYTHON={sys.executable}"]
+    command = ["make", "--dry-run", "run", f"PYTHON={python}"]
     # Nothing of the make that runs this test.
     env = {name: value for name, value in os.environ.items() if "MAKE" not in name}
     return subprocess.check_output(command, cwd=checkout, env=env, text=True)
@@ -62,3 +62,15 @@ def test_a_python_that_is_gone_is_set_up_anew(checkout: Path) -> None:
     (checkout / ".venv/bin/python").unlink(missing_ok=True)
 
     assert "-m venv --clear .venv" in _told(checkout)
+
+
+def test_a_python_that_is_named_takes_the_place_of_another_one(checkout: Path) -> None:
+    other = checkout / "python3.99"
+    other.write_text("#!/bin/sh\necho /elsewhere 3.99.0\n")
+    other.chmod(0o755)
+
+    assert "-m venv --clear .venv" in _told(checkout, other)
+    # Neither is anything to make one of: too old, or none at all.
+    other.write_text("#!/bin/sh\n")
+    for useless in (other, checkout / "no-python"):
+        assert "-m venv" not in _told(checkout, useless)
