@@ -1,4 +1,4 @@
-"""A server process that is one of several ends with the process that started it."""
+"""A server process that is one of several ends with the process that started it, and not before."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ def end_with_parent() -> None:
 
     uvicorn's workers go on where the kernel kills what watches over them: they answered, held the
     port against the next start, and nobody would have started another one in their place.
+
+    Call it in the main thread.
     """
     parent = multiprocessing.parent_process()
     if parent is None:
         return
+    # When a terminal is closed all are told: the one that started this ends it in order.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def wait() -> None:
         parent.join()

@@ -52,7 +52,7 @@ async def _serve(listener: socket.socket, app: App) -> None:
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), _note_end, ended)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # Sent to all processes of a service at once: the other one ends this one in order.
         loop.add_signal_handler(number, lambda: None)
     lifespan = _Lifespan(app)

@@ -34,7 +34,7 @@ _STUCK_SECONDS = 30.0
 
 def main() -> None:
     """Serve until standard input closes."""
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # Sent to all processes of a service at once: the server ends this one in order.
         signal.signal(number, signal.SIG_IGN)
     from helmdash.cli.writer.time_slice import take_longest_time_slice

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+import uvicorn.supervisors
 from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.core.management import call_command
@@ -152,9 +153,8 @@ class Command(BaseCommand):
         given = "$HELMDASH_BOOTSTRAP_API_KEY" if env.bootstrap_api_key else "$HELMDASH_API_KEY"
         say(snippet(base, given if env.bootstrap_api_key or not key else key))
         say("")
-        say(
-            "Ctrl-C stops the server." if serves else f"All is set up. To serve: {SHELL_COMMAND} up"
-        )
+        served = "Ctrl-C stops the server."
+        say(served if serves else f"All is set up. To serve: {SHELL_COMMAND} up")
         sys.stdout.flush()
 
 
@@ -211,8 +211,23 @@ def _leave(number: int, frame: FrameType | None) -> None:
     sys.exit(0)
 
 
+def _end_with_terminal() -> None:
+    """Stop in order when the terminal is closed, as for SIGTERM; go on where `nohup` says so."""
+    stays = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    if not stays:
+        signal.signal(signal.SIGHUP, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    # Several processes have uvicorn's own handler, which starts all of them anew.
+    several = uvicorn.supervisors.Multiprocess
+    several.handle_hup = _go_on if stays else several.handle_term  # type: ignore[method-assign,assignment]
+
+
+def _go_on(_: uvicorn.supervisors.Multiprocess) -> None:
+    """Do nothing about a signal."""
+
+
 def _serve(env: conf.Env) -> None:
     signal.signal(signal.SIGTERM, _leave)
+    _end_with_terminal()
     _raise_file_limit(env)
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     uvicorn.run(
