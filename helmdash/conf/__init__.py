@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from helmdash.conf.signing_key import SECRET_KEY_FILE, is_key_made_here, secret_key
 from helmdash.conf.urls import database_url_problem, masked
@@ -78,7 +79,7 @@ def read_env() -> Env:
             where = str(problem["loc"][0])
             field = where if where in Env.model_fields else where.lower()
             name = variable_name(field) if field in Env.model_fields else where
-            lines.append(f"{name}={_shown(field, problem.get('input'))}: {_plain(problem['msg'])}")
+            lines.append(f"{name}={_shown(field, problem.get('input'))}: {_plain(problem)}")
         raise BadSetting("; ".join(lines)) from None
     problems = list(variable_problems(os.environ))
     if found.oidc_issuer and not found.oidc_client_id:
@@ -172,5 +173,21 @@ def _shown(field: str, value: object) -> str:
     return text if len(text) <= 200 else text[:199] + "…"
 
 
-def _plain(message: str) -> str:
-    return message.removeprefix("Value error, ").removeprefix("Input ")
+def _plain(problem: ErrorDetails) -> str:
+    """What is wrong with a value, as people say it."""
+    told = problem.get("ctx", {})
+    match problem["type"]:
+        case "int_parsing" | "int_from_float" | "int_parsing_size":
+            return "must be a whole number"
+        case "bool_parsing":
+            return "must be 1 or 0 (true, false, yes, no, on, off)"
+        case "greater_than_equal":
+            return f"must be at least {told['ge']}"
+        case "less_than_equal":
+            return f"must be at most {told['le']}"
+        case "literal_error":
+            return f"must be {told['expected']}"
+        case "string_too_long":
+            return f"may have at most {told['max_length']} characters"
+        case _:
+            return problem["msg"].removeprefix("Value error, ").removeprefix("Input ")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from email.utils import parseaddr
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -18,6 +20,7 @@ from helmdash.core.alerts.apprise_names import parse_named_urls
 from helmdash.core.upstreams.addresses import url_problem
 
 PREFIX = "HELMDASH_"
+_PORT = re.compile(r"^([^:]*|\[[^]]*\]):[0-9]*$")
 
 
 class BadSetting(Exception):
@@ -370,7 +373,28 @@ class Env(BaseSettings):
     def _http(cls, value: str) -> str:
         if value and not value.startswith(("http://", "https://")):
             raise ValueError("must start with http:// or https://")
-        return value.rstrip("/")
+        value = value.rstrip("/")
+        if "@" in value or any(sign in value.partition("://")[2] for sign in "/?#"):
+            raise ValueError(
+                "may have a host and a port alone, such as https://helm.example.org:8443: "
+                "HelmDash has no place below a path"
+            )
+        return value
+
+    @field_validator("mail_from")
+    @classmethod
+    def _mail_address(cls, value: str) -> str:
+        name, _, host = parseaddr(value)[1].rpartition("@")
+        if value and not (name and host and value.isprintable()):
+            raise ValueError("must be an address, such as helmdash@example.org")
+        return value
+
+    @field_validator("oidc_scopes")
+    @classmethod
+    def _has_openid(cls, value: str) -> str:
+        if "openid" not in value.split():
+            raise ValueError("must have openid among them, with blanks between")
+        return value
 
     @field_validator("otlp_export_url")
     @classmethod
@@ -429,7 +453,8 @@ class Env(BaseSettings):
         for name in value:
             if "/" in name or "@" in name or any(sign.isspace() for sign in name):
                 raise ValueError("must be host names, separated by commas, without scheme and path")
-        return value
+        # Names are compared without the port that a browser names beside them.
+        return tuple(_PORT.sub(r"\1", name) for name in value)
 
     @field_validator("bootstrap_api_key")
     @classmethod

@@ -162,13 +162,22 @@ PLACES: list[tuple[str, Prepare, str]] = [
     ("OPENAI_API_KEY", env(OPENAI_API_KEY="sekret\nsekret"), "control characters"),
     ("GOOGLE_API_KEY", env(GOOGLE_API_KEY="sekret\x7f2"), "control characters"),
     ("OLLAMA_API_KEY", env(OLLAMA_API_KEY="sekret\r\nx"), "control characters"),
-    ("PORT", env(PORT="http"), "integer"),
-    ("PORT", env(PORT="65536"), "less than or equal to 65535"),
+    ("PORT", env(PORT="http"), "must be a whole number"),
+    ("PORT", env(PORT="65536"), "must be at most 65535"),
+    ("HELMDASH_METRICS_OPEN", env(HELMDASH_METRICS_OPEN="maybe"), "must be 1 or 0"),
+    ("HELMDASH_WRITER", env(HELMDASH_WRITER="both"), "must be 'auto', 'process' or 'thread'"),
+    ("HELMDASH_DEFAULT_MODEL", env(HELMDASH_DEFAULT_MODEL="x" * 256), "at most 255 characters"),
+    ("HELMDASH_PUBLIC_URL", env(HELMDASH_PUBLIC_URL="https://x/helm"), "below a path"),
+    ("HELMDASH_PUBLIC_URL", env(HELMDASH_PUBLIC_URL="https://x?y"), "a host and a port alone"),
+    ("HELMDASH_PUBLIC_URL", env(HELMDASH_PUBLIC_URL="https://u:sekret@x"), "a host and a port"),
+    ("HELMDASH_MAIL_FROM", env(HELMDASH_MAIL_FROM="the ops team"), "must be an address"),
+    ("HELMDASH_MAIL_FROM", env(HELMDASH_MAIL_FROM="a@x.test\nBcc: b@x.test"), "an address"),
+    ("HELMDASH_OIDC_SCOPES", env(HELMDASH_OIDC_SCOPES="profile,openid"), "openid among them"),
     ("HOST", env(HOST="http://0.0.0.0"), "without scheme"),
     ("HELMDASH_PUBLIC_URL", env(HELMDASH_PUBLIC_URL="https://:8000"), "no host"),
     ("HELMDASH_PUBLIC_URL", env(HELMDASH_PUBLIC_URL="https://[x"), ""),
     ("HELMDASH_ALLOWED_HOSTS", env(HELMDASH_ALLOWED_HOSTS="a,https://b"), "without scheme"),
-    ("HELMDASH_WORKERS", env(HELMDASH_WORKERS="many"), "integer"),
+    ("HELMDASH_WORKERS", env(HELMDASH_WORKERS="many"), "whole number"),
     ("HELMDASH_BOOTSTRAP_API_KEY", env(HELMDASH_BOOTSTRAP_API_KEY="sekret key"), "one word"),
 ]
 
@@ -204,6 +213,34 @@ def test_blanks_around_a_providers_key_are_left_off(
     monkeypatch.setenv("GROQ_API_KEY", "none needed")
 
     look_around("up")
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("helm.test:8000", "helm.test"),
+        ("helm.test:", "helm.test"),
+        ("[::1]:8000", "[::1]"),
+        ("[::1]", "[::1]"),
+        (".helm.test", ".helm.test"),
+    ],
+)
+def test_a_port_beside_the_name_of_a_host_is_left_off(
+    data: Path, monkeypatch: pytest.MonkeyPatch, written: str, name: str
+) -> None:
+    """With it the name was compared with what never has one: every page was a 400."""
+    monkeypatch.setenv("HELMDASH_ALLOWED_HOSTS", f"other.test, {written}")
+
+    assert conf.env().allowed_hosts == ("other.test", name)
+
+
+@pytest.mark.parametrize("written", ["helm@x.test", "HelmDash <helm@x.test>"])
+def test_mails_come_from_an_address_with_or_without_a_name(
+    data: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    monkeypatch.setenv("HELMDASH_MAIL_FROM", written)
+
+    assert conf.env().mail_from == written
 
 
 def test_set_to_nothing_is_not_set(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
