@@ -54,6 +54,11 @@ def run(argv: Sequence[str]) -> int:
             raise
         sys.stderr.write("Stopped.\n")
         return STOPPED
+    except EOFError:
+        if "--traceback" in argv:
+            raise
+        sys.stderr.write("\nNothing was done: this command asks, and nobody can answer here.\n")
+        return 1
     except Exception as error:
         line = None if "--traceback" in argv else told(error)
         if line is None:

@@ -448,6 +448,21 @@ def test_a_url_is_shown_as_it_is_but_its_password(url: str, shown: str) -> None:
     assert conf.masked(url) == shown
 
 
+def test_a_question_that_nobody_can_answer_is_no_traceback(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a terminal, as in a unit or in cron."""
+
+    def ask(argv: list[str]) -> None:
+        raise EOFError
+
+    monkeypatch.setattr("helmdash.cli.running.look_around", lambda *rest: None)
+    monkeypatch.setattr("django.core.management.execute_from_command_line", ask)
+
+    assert run(["manage.py", "changepassword"]) == 1
+    assert capsys.readouterr().err.endswith("this command asks, and nobody can answer here.\n")
+
+
 def test_psycopg_never_gets_to_tell_a_password() -> None:
     error = psycopg.ProgrammingError('unexpected in URI: "postgresql://u:sekret@h:x/y"')
 
