@@ -68,6 +68,15 @@ def test_a_made_up_link_opens_nothing(client: Client, owner: Client, path: str) 
     assert client.post(path).status_code == 410
 
 
+def test_who_has_no_link_is_told_the_command_that_makes_one(client: Client, db: None) -> None:
+    """No start shows a link of anybody but the first admin, and in a log not even that."""
+    spent = client.get("/login/link/MQ/abc-def/").content.decode()
+    sign_in = client.get("/login/").content.decode()
+
+    assert "<code>manage.py member link NAME</code>" in spent
+    assert "<code>manage.py member link admin</code>" in sign_in
+
+
 def test_signing_out_takes_a_post(owner: Client) -> None:
     assert owner.get("/logout/").status_code == 405
     assert owner.get("/").status_code == 200
