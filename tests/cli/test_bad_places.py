@@ -463,6 +463,31 @@ def test_a_question_that_nobody_can_answer_is_no_traceback(
     assert capsys.readouterr().err.endswith("this command asks, and nobody can answer here.\n")
 
 
+@pytest.mark.parametrize("asked", [{"NO_COLOR": "1"}, {"NO_COLOR": ""}])
+def test_a_terminal_gets_no_colors_where_it_wants_none(
+    tmp_path: Path, asked: Mapping[str, str]
+) -> None:
+    """https://no-color.org: set, and to something."""
+    ours, theirs = os.openpty()
+    try:
+        subprocess.run(
+            [sys.executable, "manage.py", "restore", str(tmp_path / "none.zip")],
+            cwd=ROOT,
+            env={**clean(), "HELMDASH_DATA_DIR": str(tmp_path / "data"), "TERM": "xterm", **asked},
+            stdout=theirs,
+            stderr=theirs,
+            timeout=60,
+            check=False,
+        )
+        said = os.read(ours, 4096).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+    assert "No such file or directory" in said
+    assert bool(re.search(r"\x1b\[[0-9;]+m", said)) == (not asked["NO_COLOR"])
+
+
 def test_psycopg_never_gets_to_tell_a_password() -> None:
     error = psycopg.ProgrammingError('unexpected in URI: "postgresql://u:sekret@h:x/y"')
 

@@ -238,6 +238,7 @@ def _serve(env: conf.Env) -> None:
         # The recorder and the connections to upstreams start and end with it.
         lifespan="on",
         log_level="warning",
+        use_colors=False if os.environ.get("NO_COLOR") else None,
         access_log=False,
         server_header=False,
         # helmdash.doors.proxies reads them, from proxies that the operator has named.
