@@ -246,6 +246,20 @@ def test_a_wrong_member_is_named(owner: Door, over: dict[str, Any], field: str) 
     assert "acme/model-1" not in _by_key(owner)
 
 
+def test_a_key_with_the_suffix_of_a_window_would_govern_nothing(owner: Door) -> None:
+    refused = owner.post("/budgets", {**examples.BUDGET, "key": "acme/model-1[1m]"})
+    assert owner.post("/budgets", {**examples.BUDGET, "key": "acme/model-1"}).status_code == 201
+
+    told = owner.get("/budgets/resolve", {"model": "acme/model-1[1m]"}).json()
+
+    assert (refused.status_code, fields_of(refused)) == (422, ["key"])
+    assert refused.json()["errors"][0]["message"] == (
+        "Leave [1m] out: it names no model of its own, so the row would govern nothing. "
+        "The row acme/model-1 governs acme/model-1[1m], too."
+    )
+    assert told["matched"]["key"] == "acme/model-1"
+
+
 @pytest.mark.parametrize("member", ["key", "input_tokens", "output_tokens", "tier"])
 def test_a_new_budget_needs_its_figures(owner: Door, member: str) -> None:
     given = {name: value for name, value in examples.BUDGET.items() if name != member}

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from helmdash.core.budgets.budgets import BudgetSpec
 from helmdash.core.budgets.lines import lines_of
+from helmdash.core.budgets.model_names import split_window
 
 
 def budget_problems(budget: BudgetSpec) -> tuple[tuple[str, str], ...]:
     """Pairs of (field, sentence) for everything wrong with the row; empty when it is sound."""
     return (
+        *_key_problems(budget),
         *_fallback_problems(budget),
         *_window_problems(budget),
         *_threshold_problems(budget),
@@ -22,6 +24,23 @@ def shadowed_keys(key: str, others: tuple[str, ...]) -> tuple[str, ...]:
     """Longer keys of the table that this prefix would also fit, and that win over it."""
     low = key.strip().lower()
     return tuple(o for o in others if low and o.lower() != low and o.lower().startswith(low))
+
+
+def _key_problems(budget: BudgetSpec) -> list[tuple[str, str]]:
+    key = budget.key.strip()
+    model = split_window(key).model
+    if model == key:
+        return []
+    suffix = key[len(model) :].strip()
+    return [
+        (
+            "key",
+            (
+                f"Leave {suffix} out: it names no model of its own, so the row would govern"
+                f" nothing. The row {model} governs {model}{suffix}, too."
+            ),
+        )
+    ]
 
 
 def _fallback_problems(budget: BudgetSpec) -> list[tuple[str, str]]:

@@ -250,9 +250,10 @@ class BudgetTable:
     def key_to_edit(self, model: str) -> str:
         """The key of the row that an edit for one model is made to: that of the row which governs
         it; the model's own where that row holds for many others."""
-        match = self._match(_wanted(model.strip()))
-        is_wide = match.rule is MatchRule.FALLBACK or _is_freed(_wanted(model.strip()), match)
-        return model.strip() if is_wide else match.row.key
+        asked = split_window(model.strip()).model
+        match = self._match(_wanted(asked))
+        is_wide = match.rule is MatchRule.FALLBACK or _is_freed(_wanted(asked), match)
+        return asked if is_wide else match.row.key
 
     def row_of(self, model: str) -> BudgetSpec:
         """The row that governs a model id, as it is stored."""

@@ -280,6 +280,17 @@ def test_default_lines_always_leave_a_caution(
     assert budget_problems(row) == ()
 
 
+@pytest.mark.parametrize("model", ["acme/new[1m]", " acme/new [200k] ", "acme/new"])
+def test_an_edit_for_a_model_rules_it_whatever_window_its_suffix_names(model: str) -> None:
+    table = make_table(make_row("a/b"))
+
+    row = table.row_to_edit(table.key_to_edit(model), project="1")
+
+    assert row.key == "acme/new"
+    assert budget_problems(row) == ()
+    assert table.with_row(row).row_of(model) == row
+
+
 @pytest.mark.parametrize(
     ("own", "window", "lines"),
     [
