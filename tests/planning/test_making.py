@@ -407,6 +407,27 @@ def test_a_fallback_that_cannot_be_asked_does_not_hide_the_cause(
     assert PlanRecord.objects.get(name=failed.value.plan_id).cause == "likely_timeout"
 
 
+@pytest.mark.parametrize(
+    ("of_fallback", "unserved"), [({}, "strong/one"), ({"input_tokens": 60}, "")]
+)
+def test_a_fallback_that_cannot_be_asked_costs_no_try(
+    project: ProjectInfo, of_fallback: dict[str, Any], unserved: str
+) -> None:
+    with_fallback(project, "strong/one", **of_fallback)
+    garble = '{"steps": [{"tool": '
+    replies = Replies([garble, garble, steps("web.scrape")], unserved=unserved)
+
+    noise = [{"name": f"noise.{n}", "description": "Makes noise. " * 20} for n in range(60)]
+    body: Any = tell(
+        project, replies, model="weak/one", catalog={"packs": [*CATALOG["packs"], *noise]}
+    ).body
+
+    # The last try goes to the fallback; where that cannot be, to the model as without one.
+    assert [each.model for each in replies.sent] == ["weak/one"] * 3
+    assert len(body["attempts"]) == 3
+    assert body["steps"][0]["tool"] == "web.scrape"
+
+
 def test_a_request_too_large_for_the_budget_calls_no_model(project: ProjectInfo) -> None:
     replies = Replies([steps("web.scrape")])
 

@@ -176,34 +176,42 @@ async def _try_until_answered(question: Question, teller: Teller) -> Tried:
     tried: list[TrySettings] = []
     reason = "As it was asked."
     before: Tried | None = None
+    has_fallback = True
     while True:
         try:
             found = await teller.try_once(settings, reason)
         except UnknownModel:
-            # A fallback nobody serves must not hide why the model that was asked for failed.
             if before is None:
                 raise
             logger.warning("no upstream serves the fallback %s", settings.model)
-            return before
-        if before is not None and _was_not_sent(found):
-            return before  # likewise for one whose budget has no room for the request
-        before = found
-        tried.append(settings)
-        if found.answer is not None or found.cause is None:
-            return found
+            found = None
+        if before is not None and (found is None or _was_not_sent(found)):
+            # A fallback that cannot be asked, or whose budget has no room for the request, must
+            # hide neither why the model that was asked for failed nor what else may help.
+            if settings.model == tried[-1].model:
+                return before
+            has_fallback = False
+        elif found is not None:
+            if found.answer is not None or found.cause is None:
+                return found
+            before = found
+            tried.append(settings)
+        assert before is not None
+        assert before.cause is not None
+        settings = tried[-1]
         budget = question.rules.lookup(settings.model)
-        fallback = budget.fallback_model
+        name = budget.fallback_model if has_fallback else ""
         following = next_try(
             settings,
-            found.cause,
-            budget=budget,
-            catalog_bytes=found.fitted.trim.after_bytes if found.fitted else 0,
+            before.cause,
+            budget=replace(budget, fallback_model=name),
+            catalog_bytes=before.fitted.trim.after_bytes if before.fitted else 0,
             tried=tried,
             task=question.task,
-            fallback=question.rules.lookup(fallback) if fallback else None,
+            fallback=question.rules.lookup(name) if name else None,
         )
         if following is None:
-            return found
+            return before
         settings, reason = following
 
 
