@@ -552,3 +552,28 @@ def test_a_filter_that_fails_does_not_fail_the_plan(project: ProjectInfo, reply:
     assert [each["purpose"] for each in body["attempts"]] == ["filter", "plan"]
     assert body["attempts"][0]["cause"] is not None
     assert not [label for label in body["compaction"]["dropped"] if "llm_filter" in label]
+
+
+@pytest.mark.parametrize(
+    ("of_planner", "of_filter"),
+    [
+        ({"filter_model": "small/one"}, {"input_tokens": 200}),  # less than the question takes
+        ({"max_catalog_bytes": 300}, {}),  # the list would have a single entry
+    ],
+)
+def test_a_filter_without_room_for_its_question_is_not_asked(
+    project: ProjectInfo, of_planner: dict[str, Any], of_filter: dict[str, Any]
+) -> None:
+    sizes: dict[str, Any] = {"input_tokens": 16_000, "output_tokens": 2_000, "tier": "C"}
+    capped = {"max_catalog_bytes": 10_000, "allows_llm_filter": True, **of_planner}
+    Budget.objects.create(project_id=project.id, key="weak/one", **sizes, **capped)
+    Budget.objects.create(project_id=project.id, key="small/one", **(sizes | of_filter))
+    replies = Replies([steps("office.task_7")])
+
+    body: Any = tell(
+        project, replies, model="weak/one", catalog=LIKE_EACH_OTHER, user_intent="Help with things"
+    ).body
+
+    assert [each.model for each in replies.sent] == ["weak/one"]
+    assert [each["purpose"] for each in body["attempts"]] == ["plan"]
+    assert body["compaction"]["dropped"][-1] == "lexical.low_confidence"

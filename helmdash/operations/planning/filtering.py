@@ -35,6 +35,8 @@ from helmdash.operations.planning.attempts import (
 
 # A model without a catalog cap reads the list of a thousand entries.
 _MOST_BYTES = 64 * 1024
+# Of one entry nobody has to ask whether it is the right one.
+_FEWEST_LISTED = 2
 
 
 async def ask_filter(
@@ -46,8 +48,9 @@ async def ask_filter(
     number: int,
     complete: Complete,
     clock: Callable[[], datetime],
-) -> Reply[Picks]:
-    """Ask which entries matter, and record the call.
+) -> Reply[Picks] | None:
+    """Ask which entries matter, and record the call; None where the filter model's budget has no
+    room for a question about more than one.
 
     planner: the id of the model that will plan; its budget may name another one that filters.
     number: the attempt's, from 1. Raises UnknownModel where no upstream serves the filter model.
@@ -59,6 +62,9 @@ async def ask_filter(
         room_bytes=min(_MOST_BYTES, room_for_catalog(budget)),
         order=selection.order,
     )
+    most_bytes = budget.estimator.bytes_within(budget.input_tokens)
+    if prompt.bytes > most_bytes or len(prompt.ids) < _FEWEST_LISTED:
+        return None
     sent = Prompt(system=prompt.system, user=prompt.user, caches_system=False)
     attempt = Attempt(
         number=number,

@@ -145,6 +145,8 @@ class Teller:
                 raise
             # A filter model that is not there is no reason to plan nothing.
             return _asked_here(fit)
+        if reply is None:
+            return fit
         await self._note(reply.attempt)
         if reply.answer is None:
             return _asked_here(fit)
