@@ -23,6 +23,8 @@ _IMAGINED: Final = 10
 _HAVE_COMMON: Final = 0.3
 _PICKS_BEFORE_COMPANY: Final = 1.0  # one shared pick is no habit yet
 _PLANS_BEFORE_HABIT: Final = 5.0  # nor is a tool of the first plan what everybody wants
+# As many as a plan has steps. A client may list a thousand, and pairs of them are a million.
+_MOST_IN_COMPANY: Final = 50
 
 Query = tuple[str, ...]
 HashWord = Callable[[str], str]
@@ -209,11 +211,13 @@ def _company(
     worths: Sequence[float],
     worth_of_tool: Sequence[float],
 ) -> tuple[tuple[tuple[int, float], ...], ...]:
-    """For each tool the others of its plans, with the share of its picks they came along in."""
+    """For each tool the others of its plans, with the share of its picks they came along in. Of a
+    plan the first _MOST_IN_COMPANY tools count."""
     together: list[dict[int, float]] = [{} for _ in worth_of_tool]
     for tools, worth in zip(tools_of_plan, worths, strict=True):
-        for one in tools:
-            for other in tools:
+        picked = tools[:_MOST_IN_COMPANY]
+        for one in picked:
+            for other in picked:
                 if other != one:
                     together[one][other] = together[one].get(other, 0.0) + worth
     return tuple(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.ranking.history import HALF_LIFE_DAYS, PastPlan, past_scores, similar, sketch_of
+from helmdash.core.ranking.history_index import IndexedPlan, read_past
 from helmdash.core.ranking.ranking import Ranked, prepare_index, rank
 from helmdash.core.text.words import clauses_of
 
@@ -215,3 +216,17 @@ def test_what_the_past_adds_is_bounded_and_repeatable(history: list[PastPlan], i
     # Votes 0.8, words twice 0.5, company 1.5 times 0.3, habit 0.2.
     assert all(0 <= score < 2.46 for score in found.values())
     assert set(found) <= {tool for plan in history for tool in plan.tools}
+
+
+def test_the_work_of_a_past_grows_with_what_it_lists_and_not_with_its_square() -> None:
+    tools = tuple(f"tool.{n}" for n in range(1_000))
+    listed = IndexedPlan(intent="prepare the board meeting", sketch=None, tools=tools, worth=1.0)
+
+    past = read_past((listed, replace(listed, tools=tools[:50])), None)
+
+    # All that a plan of ours can pick go together; of a client's longer list, as many.
+    assert [len(others) for others in past.company] == [49] * 50 + [0] * 950
+    assert past.company[0][0] == (1, 2 / 3)
+    assert {tool for of_stem in past.tool_words.values() for tool, _ in of_stem} == set(
+        range(1_000)
+    )
