@@ -140,6 +140,37 @@ def test_a_client_that_prunes_old_results_is_not_cleared_again(house: House, mar
     assert "clear" not in told[after + 1 : after + 6]
 
 
+def test_a_client_without_a_name_that_prunes_old_results_goes_on_in_its_round(
+    house: House, mark: str
+) -> None:
+    said = f"ask {'x' * 200} tools=30"  # repeated by the model: two replies tell a talk by length
+    with house.sdk() as sdk:
+        agent = Agent(sdk=sdk, model=f"{MODELS['openai']}-{mark}")
+        agent.messages.append({"role": "user", "content": said})
+        cleared = 0
+        while len(agent.headers) < cleared + 6 or not cleared:
+            message = agent.generate()
+            agent.messages.append(message)
+            for call in message["tool_calls"]:
+                result = {"role": "tool", "tool_call_id": call["id"], "content": "x" * 1_500}
+                agent.messages.append(result)
+            if actions(agent)[-1] == "clear":
+                cleared = len(agent.headers)
+            if len(agent.headers) == cleared + 2:
+                for old in agent.messages[: 2 * cleared - 4]:
+                    if old["role"] == "tool":
+                        old["content"] = "[old tool result removed]"
+
+    assert actions(agent).count("clear") == 1
+    assert rounds(agent)[cleared:] == ["2"] * 6
+    assert house.narrow.refusals.get(agent.model.partition("/")[2]) is None
+    for body in sent_to(house, agent.model)[cleared - 1 :]:
+        assert PACKAGE in body["messages"][1]["content"]
+    conversation = agent.headers[-1]["x-helmdash-conversation"]
+    calls = house.calls(conversation, count=len(agent.headers))
+    assert [call["round"] for call in calls] == [1] * (cleared - 1) + [2] * 7
+
+
 def test_while_the_database_is_silent_a_cleared_talk_goes_on_as_before(
     house: House, mark: str
 ) -> None:

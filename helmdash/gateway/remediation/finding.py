@@ -8,6 +8,8 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.conversations.fingerprints import ChainLinks
 from helmdash.core.conversations.repeated_streams import StreamRequest, mark_of
 from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.histories.history import History
+from helmdash.operations.care import restart_of
 from helmdash.operations.recording.inference import find_conversation
 
 
@@ -31,16 +33,26 @@ def stream_of(exchange: Exchange, links: ChainLinks | None) -> StreamRequest | N
     )
 
 
-def unnamed_conversation(exchange: Exchange, links: ChainLinks | None) -> str | None:
+def unnamed_conversation(
+    exchange: Exchange, links: ChainLinks | None, history: History
+) -> str | None:
     """The stored conversation of a request that names none; None where nobody knows it.
 
-    links: its traces, where they are known already.
+    links: its traces, where they are known already. A client that has pruned results of tools which
+    a clear dropped anyway goes on in its round.
     """
     links = links or links_of(exchange)
     if links.is_opening:
         return None
     project_id, caller = exchange.asker
-    return find_conversation(project_id=project_id, caller=caller, links=links)
+    project = exchange.key_context.caller.project
+
+    def is_cleared(name: str) -> bool:
+        return history.beginning(restart_of(project=project, conversation=name)).entries > 0
+
+    return find_conversation(
+        project_id=project_id, caller=caller, links=links, is_gone_on_with=is_cleared
+    )
 
 
 def concerned(

@@ -75,10 +75,10 @@ def resting_step(
 
 def next_step(exchange: Exchange, client: ClientFormat, state: RemediationState) -> Step | None:
     """Take the step that is due; None for a conversation that has only just begun."""
-    name = state.conversation or unnamed_conversation(exchange, state.links)
+    history = state.history
+    name = state.conversation or unnamed_conversation(exchange, state.links, history)
     if name is None:
         return None
-    history = state.history
     for_clear = history.for_clear()
     prompt = prompt_of(history.entries)
     done = care.advance(

@@ -6,7 +6,7 @@ a batch gives the same places as its calls one by one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -283,11 +283,19 @@ class Inference:
         return is_steady or not connection.features.has_select_for_update
 
 
-def find_conversation(*, project_id: int, caller: str, links: ChainLinks) -> str | None:
+def find_conversation(
+    *,
+    project_id: int,
+    caller: str,
+    links: ChainLinks,
+    is_gone_on_with: Callable[[str], bool],
+) -> str | None:
     """The name of the conversation that a request goes on with; None for a new one or a branch.
 
-    `links` are the request's, made without a reply. Reads only, and what it says is a moment old:
-    the recorder places the call by itself when it is over.
+    `links` are the request's, made without a reply. Where its newest replies alone were kept, its
+    client has compacted it, or changed something far back: `is_gone_on_with` tells of a name
+    whether it was that. Reads only, and what it says is a moment old: the recorder places the call
+    by itself when it is over.
     """
     tag = _caller_tag(caller)
     found: dict[str, list[SeenFingerprint]] = {}
@@ -309,10 +317,11 @@ def find_conversation(*, project_id: int, caller: str, links: ChainLinks) -> str
     if not any(look(fingerprint) for fingerprint in links.near):
         read(links.far)
     belongs = place(links, look)
-    if belongs.placing not in (Placing.CONTINUE, Placing.RETRY):
-        return None
     names = {one.conversation_id: one.name for left in found.values() for one in left}
-    return names.get(belongs.conversation or 0)
+    name = names.get(belongs.conversation or 0)
+    if belongs.placing is Placing.COMPACTION and belongs.by_run and name is not None:
+        return name if is_gone_on_with(name) else None
+    return name if belongs.placing in (Placing.CONTINUE, Placing.RETRY) else None
 
 
 def _is_failed_first(item: Judged, links: ChainLinks) -> bool:
