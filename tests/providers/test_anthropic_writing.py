@@ -189,7 +189,16 @@ def test_images_go_as_data_or_as_urls() -> None:
 
 def test_only_thoughts_with_a_seal_go_back() -> None:
     body = write(
-        HI, say(Role.ASSISTANT, Reasoning(text="a"), Reasoning(text="b", signature="s"), "c"), HI
+        HI,
+        say(
+            Role.ASSISTANT,
+            Reasoning(text="a"),
+            Reasoning(text="b", signature="s"),
+            Reasoning(text="Gemini's", signature="gemini:QUJD"),
+            Reasoning(text="", signature="gemini:QUJD"),
+            "c",
+        ),
+        HI,
     )
 
     assert body["messages"][1]["content"] == [
@@ -346,7 +355,15 @@ def test_a_tool_loop_without_its_thoughts_goes_on_without_thinking() -> None:
         reasoning_effort="low",
     )
 
+    foreign = write(
+        HI,
+        say(Role.ASSISTANT, Reasoning(text="", signature="gemini:QUJD"), call),
+        result,
+        reasoning_effort="low",
+    )
+
     assert "thinking" not in lost
+    assert "thinking" not in foreign
     assert sealed["thinking"] == budget(2048)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from helmdash.providers.anthropic.abilities.traits import Traits
 from helmdash.providers.anthropic.exact_json import from_json
+from helmdash.providers.anthropic.seals import is_sealed
 from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.shared.tool_ids import UNREADABLE_ARGUMENTS
 from helmdash.providers.wire import (
@@ -143,7 +144,7 @@ def _blocks(part: Part) -> list[Json]:
             return [_image(part)]
         case Reasoning():
             # Only a thought that has its seal may go back.
-            return [_thought(part)] if part.signature else []
+            return [_thought(part)] if is_sealed(part) else []
         case ToolCall():
             return [_tool_use(part)]
         case ToolResult():

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from helmdash.providers.anthropic.abilities.traits import Traits
-from helmdash.providers.wire import ChatRequest, Choice, Reasoning, Role, ToolCall
+from helmdash.providers.anthropic.seals import is_sealed
+from helmdash.providers.wire import ChatRequest, Choice, Role, ToolCall
 
 _LEAST_BUDGET = 1024  # the vendor refuses less
 
@@ -111,9 +112,8 @@ def _may_go_on_thinking(request: ChatRequest) -> bool:
         if message.role is Role.ASSISTANT:
             has_call = any(isinstance(part, ToolCall) for part in message.parts)
             first = message.parts[0] if message.parts else None
-            is_sealed = isinstance(first, Reasoning) and first.signature is not None
             is_redacted = getattr(first, "kind", None) == "redacted_thinking"
-            return not has_call or is_sealed or is_redacted
+            return not has_call or is_redacted or (first is not None and is_sealed(first))
     return True
 
 
