@@ -51,9 +51,13 @@ _WORDS: dict[FinishReason, str] = {
 _SAYS_NOTHING = frozenset({"", "none", "null", "unspecified", "queued", "inprogress"})
 
 
+# No vendor's is longer; what is read of one is kept.
+_LONGEST_WORD = 200
+
+
 def is_known_reason(raw: str) -> bool:
     """Whether a vendor's word is one of those we know, also for having nothing to say."""
-    letters = _letters(raw)
+    letters = _letters(raw[:_LONGEST_WORD])
     return letters in _SAYS_NOTHING or letters in _REASONS
 
 
@@ -62,7 +66,7 @@ def normalise_finish_reason(raw: str | None) -> FinishReason | None:
 
     None when nothing was said (null, blank, "unspecified"); `other` for a word we do not know.
     """
-    letters = _letters(raw or "")
+    letters = _letters((raw or "")[:_LONGEST_WORD])
     if letters in _SAYS_NOTHING:
         return None
     return _REASONS.get(letters, FinishReason.OTHER)

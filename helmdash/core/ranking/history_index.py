@@ -26,6 +26,9 @@ _PLANS_BEFORE_HABIT: Final = 5.0  # nor is a tool of the first plan what everybo
 # As many as a plan has steps. A client may list a thousand, and pairs of them are a million.
 _MOST_IN_COMPANY: Final = 50
 
+# Characters of an intent whose words are kept: people's are shorter, pasted pages longer.
+_LONGEST_KEPT: Final = 2_000
+
 Query = tuple[str, ...]
 HashWord = Callable[[str], str]
 # Where a stem occurs, by number of clause, of plan or of tool, and what it weighs there.
@@ -75,10 +78,17 @@ def queries_of(clauses: Sequence[Clause]) -> list[Query]:
     return [*(part for part in dict.fromkeys(parts) if part != whole), whole] if whole else []
 
 
-@lru_cache(maxsize=4_096)
 def words_of_intent(intent: str) -> tuple[Query, ...]:
-    """`queries_of` a text. Pure; kept, since a history grows by one plan at a time."""
+    """`queries_of` a text. Pure; those of intents of usual length are kept, since a history grows
+    by one plan at a time."""
+    return _words_kept(intent) if len(intent) <= _LONGEST_KEPT else _words_of_text(intent)
+
+
+def _words_of_text(intent: str) -> tuple[Query, ...]:
     return tuple(queries_of(at_most(MOST_CLAUSES, clauses_of(intent))))
+
+
+_words_kept = lru_cache(maxsize=4_096)(_words_of_text)
 
 
 def hashed(queries: Sequence[Query], hash_word: HashWord | None) -> Sequence[Query]:

@@ -64,6 +64,7 @@ _REQUEST: Final = re.compile(
 _LONGEST_TEXT: Final = 32_000  # of a longer one, both ends: the request stands before or after
 _LONGEST_WORD: Final = 64  # longer ones are keys and blobs
 _LONGEST_URL: Final = 400
+_SHORT_TEXT: Final = 1_000
 
 MOST_CLAUSES: Final = 40  # of an intent; a request rarely has ten, a pasted page hundreds
 
@@ -101,7 +102,11 @@ def _tokens(text: str) -> list[str]:
         text = _URL.sub(_url_words, text)
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
-    return _WORD.findall(text)
+    found: list[str] = _WORD.findall(text)
+    # What is remembered of a token holds all of it; those of a short text are short.
+    if len(text) > _SHORT_TEXT and max(map(len, found), default=0) > _LONGEST_WORD:
+        return [token[:_LONGEST_WORD] for token in found]
+    return found
 
 
 def _may_hold_url(text: str) -> bool:

@@ -72,7 +72,9 @@ def check_args(schema: Mapping[str, object], args: Mapping[str, object]) -> tupl
     """
     if is_deeper(schema, _MOST_DEPTH) or is_deeper(args, _MOST_DEPTH):
         return ()
-    usable = _checked(json.dumps(schema, ensure_ascii=False))
+    written = json.dumps(schema, ensure_ascii=False)
+    # A longer one is not read, and so nothing of it is kept.
+    usable = _checked(written) if len(written) <= _LONGEST_SCHEMA else None
     if usable is None:
         return ()
     try:
@@ -89,8 +91,6 @@ def check_args(schema: Mapping[str, object], args: Mapping[str, object]) -> tupl
 @lru_cache(maxsize=256)
 def _checked(written: str) -> Mapping[str, object] | None:
     """A schema that can be used; None for any other. Kept: checking one takes most of the time."""
-    if len(written) > _LONGEST_SCHEMA:
-        return None
     usable = _usable(json.loads(written))
     try:
         check_schema(usable)
