@@ -1,8 +1,9 @@
 """What a JSON Schema accepts: for choosing among the values of a reply, and for arguments.
 
 The schema comes from a caller: it may not fetch anything, and it may not keep the server busy. So
-references stay inside it, `pattern` is matched by an engine whose time is linear, a schema whose
-references multiply is refused, and the work for one reply is bounded.
+references stay inside it, `pattern` is matched by an engine whose time is linear, and weighed
+before (core.text.pattern_weight), a schema whose references multiply is refused, and the work for
+one reply is bounded.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import EMPTY_REGISTRY
 
+from helmdash.core.text.pattern_weight import Weight, weigh
+
 # References followed for one value; a schema that describes a reply needs a few hundred.
 _MAX_REFERENCES = 20_000
 # Keywords checked and members walked through for one reply. Each takes 3 to 10 microseconds, so
@@ -29,6 +32,12 @@ _MAX_REFERENCES = 20_000
 _MAX_STEPS = 250_000
 # Looking up where a reference leads takes as long as this many other steps.
 _STEPS_OF_A_REFERENCE = 4
+# Places of a pattern that are tried at one character, a step's worth of time for so many.
+_PLACES_OF_A_STEP = 500
+# All patterns of a schema: 24 MB, and a fifth of a second of compiling them.
+_MOST_PATTERN_UNITS = 400_000
+# Of one that is kept for the next schema: those of usual schemas, 500 kB at most.
+_MOST_KEPT_UNITS = 8_000
 _MESSAGE_CHARS = 200
 
 Accepts = Callable[[object], bool]
@@ -58,7 +67,11 @@ class _Work:
 
     def step(self, *walked: object) -> None:
         """Count a keyword, and the members of what it walks through."""
-        self.steps += 1 + sum(len(each) for each in walked if isinstance(each, list | dict))
+        self.take(1 + sum(len(each) for each in walked if isinstance(each, list | dict)))
+
+    def take(self, steps: int) -> None:
+        """Count what takes as long as so many steps."""
+        self.steps += steps
         if self.steps > self.most_steps:
             raise _TooMuchWork
 
@@ -141,9 +154,18 @@ def check_schema(schema: Mapping[str, Any]) -> None:
         if "$ref" in part and "$dynamicRef" in part:
             # `unevaluatedProperties` follows both where nothing counts: two to the power of depth.
             raise _bad("a part may have `$ref` or `$dynamicRef`, not both")
-        pattern = part.get("pattern")
-        if isinstance(pattern, str):
-            _matcher(pattern)
+    _check_patterns(part["pattern"] for part in _parts(schema) if "pattern" in part)
+
+
+def _check_patterns(found: Iterable[object]) -> None:
+    units = 0
+    for pattern in dict.fromkeys(each for each in found if isinstance(each, str)):
+        units += len(pattern)
+        weight = _weight(pattern) if units <= _MOST_PATTERN_UNITS else Weight()
+        units += weight.units
+        if units > _MOST_PATTERN_UNITS:
+            raise _bad("its patterns are too large: let them repeat less, and use fewer classes")
+        _matcher(pattern, weight)
 
 
 def _parts(schema: object) -> Iterator[Mapping[str, Any]]:
@@ -159,7 +181,7 @@ def _parts(schema: object) -> Iterator[Mapping[str, Any]]:
 
 @cache
 def _keywords() -> dict[str, Checker]:
-    return dict(Draft202012Validator.VALIDATORS) | {"pattern": _pattern}
+    return dict(Draft202012Validator.VALIDATORS)
 
 
 def _validator(
@@ -172,6 +194,7 @@ def _validator(
     checkers = {name: _counted(checker, work) for name, checker in _keywords().items()}
     checkers["uniqueItems"] = _unique(work)
     checkers["enum"] = _one_of(work)
+    checkers["pattern"] = _fitting(work)
     checkers |= {name: _counted(checker, work) for name, checker in other.items()}
     checkers |= dict.fromkeys(without, _ignored)
     for name in ("$ref", "$dynamicRef"):
@@ -242,23 +265,50 @@ def _key(value: Any, work: _Work) -> Hashable:
     return key
 
 
-def _pattern(
-    validator: Any, pattern: str, instance: Any, part: Mapping[str, Any]
-) -> Iterator[SchemaMismatch]:
-    if isinstance(instance, str):
+def _fitting(work: _Work) -> Checker:
+    """`pattern`, with what it costs. Those of a schema are compiled once for a reply."""
+    known: dict[str, tuple[TypeAdapter[str], int]] = {}
+
+    def check(
+        validator: Any, pattern: str, instance: Any, part: Mapping[str, Any]
+    ) -> Iterator[SchemaMismatch]:
+        work.step()
+        if not isinstance(instance, str):
+            return
+        if pattern not in known:
+            weight = _weight(pattern)
+            known[pattern] = _matcher(pattern, weight), weight.places
+        matcher, places = known[pattern]
+        work.take(places * len(instance) // _PLACES_OF_A_STEP)
         try:
-            _matcher(pattern).validate_python(instance)
+            matcher.validate_python(instance)
         except ValidationError:
             yield SchemaMismatch("does not match the pattern")
 
+    return check
 
-@lru_cache(maxsize=256)
-def _matcher(pattern: str) -> TypeAdapter[str]:
+
+def _weight(pattern: str) -> Weight:
+    weight = weigh(pattern)
+    if weight is None:
+        raise _bad("a pattern is not supported: no (?x)")
+    return weight
+
+
+def _matcher(pattern: str, weight: Weight) -> TypeAdapter[str]:
     """Rust's regex engine, by way of pydantic: no look-around, no backtracking."""
+    is_small = weight.units + len(pattern) <= _MOST_KEPT_UNITS
+    return (_compiled_once if is_small else _compiled)(pattern)
+
+
+def _compiled(pattern: str) -> TypeAdapter[str]:
     try:
         return TypeAdapter(Annotated[str, StringConstraints(pattern=pattern)])
     except (BadPattern, ValueError):
         raise _bad("a pattern is not supported: no look-around and no back-references") from None
+
+
+_compiled_once = lru_cache(maxsize=128)(_compiled)
 
 
 def _bad(message: str) -> BadSchema:

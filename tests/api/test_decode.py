@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from helmdash.api.openapi import examples
 from helmdash.doors.bodies.jsontext import dump_json
+from helmdash.operations import json_schema
 from tests.api.conftest import Door, fields_of
 
 pytestmark = pytest.mark.one_database
@@ -150,6 +152,71 @@ def test_each_value_has_its_own_count_of_references(owner: Door) -> None:
     response = owner.post("/decode", {"raw": raw, "schema": schema})
 
     assert (response.status_code, response.json()["value"]) == (200, [1])
+
+
+def _with_patterns(*patterns: str) -> dict[str, Any]:
+    return {"properties": {f"p{n}": {"pattern": each} for n, each in enumerate(patterns)}}
+
+
+@pytest.mark.parametrize(
+    ("patterns", "said"),
+    [
+        # 12 MB and a tenth of a second each.
+        ([rf"^\w{{200}}{n}$" for n in range(60)], "too large"),
+        (["a" * 500_000], "too large"),
+        (["(" * 500_000], "too deeply"),
+        (["(?x) a # ["], "(?x)"),
+    ],
+)
+def test_patterns_that_take_much_room_or_time_are_refused(
+    owner: Door, patterns: list[str], said: str
+) -> None:
+    began = time.thread_time()
+    response = owner.post("/decode", {"raw": '{"p0":"b"}', "schema": _with_patterns(*patterns)})
+
+    assert time.thread_time() - began < 1.5
+    assert (response.status_code, fields_of(response)) == (422, ["schema"])
+    assert said in response.json()["detail"]
+
+
+def test_a_pattern_that_is_at_many_places_at_once_counts_so(owner: Door) -> None:
+    """Time in proportion to the text, but 5,000 places at each of its characters."""
+    text = "".join(random.Random(1).choices("ab", k=200_000))
+    body = {"raw": json.dumps({"p0": text}), "schema": _with_patterns("[ab]*a[ab]{5000}c")}
+
+    began = time.thread_time()
+    response = owner.post("/decode", body)
+
+    assert time.thread_time() - began < 2
+    assert (response.status_code, fields_of(response)) == (422, ["schema"])
+    assert "takes too long" in response.json()["detail"]
+
+
+def test_usual_patterns_are_checked_on_many_values(owner: Door) -> None:
+    names = ["^[a-z0-9-]{1,64}$", r"^\w{1,50}$", r"^\d{4}-\d{2}-\d{2}$", "^https?://[^ ]{1,200}$"]
+    row = dict(
+        zip(("p0", "p1", "p2", "p3"), ("a-b", "ab_c", "2026-01-02", "https://x/y"), strict=True)
+    )
+    kept = json_schema._compiled_once.cache_info().maxsize
+    assert kept is not None
+
+    for schema in (_with_patterns(*names), _with_patterns(*(f"^a{n}$" for n in range(2 * kept)))):
+        raw = json.dumps([row | {"p5": "a5"}] * 300 if "p5" not in schema["properties"] else [])
+        response = owner.post("/decode", {"raw": raw, "schema": {"items": schema}})
+        assert response.status_code == 200
+        assert response.json()["stage"] != "failed"
+
+
+def test_what_is_compiled_at_a_cost_is_not_kept(owner: Door) -> None:
+    before = json_schema._compiled_once.cache_info().currsize
+
+    for n in range(3):
+        response = owner.post(
+            "/decode", {"raw": '{"p0":"b"}', "schema": _with_patterns(rf"\w{{100}}{n}")}
+        )
+        assert response.status_code == 422  # the value does not fit
+
+    assert json_schema._compiled_once.cache_info().currsize == before
 
 
 def test_a_schema_cannot_call_in_another_dialect(owner: Door) -> None:
