@@ -10,11 +10,13 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from helmdash.core.access.permissions import MemberRole
 from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.records.models import Budget, BudgetAlias, Project
 from tests.admin.forms import text_of
-from tests.admin.house import make_project
+from tests.admin.house import make_house, make_project
 from tests.admin.test_budgets import LIST, add, fallback
+from tests.factories import sign_in
 
 CSV, JSON = "0", "1"
 HEAD = "project,key,input_tokens,output_tokens,tier,allows_llm_filter\n"
@@ -409,3 +411,22 @@ def test_json_carries_texts_as_they_are(operator: Client) -> None:
     rows = json.loads(exported(operator, "1"))
 
     assert [row["evidence"] for row in rows if row["key"] == "acme/one"] == [LIVE[0]]
+
+
+def test_an_import_tells_nothing_of_projects_that_one_does_not_see(db: None) -> None:
+    """Whether there is such a project, or such a row of it, comes to the same."""
+    project, elsewhere = make_house(), make_project(slug="elsewhere")
+    figures = {"input_tokens": 9_000, "output_tokens": 900, "tier": "C"}
+    Budget.objects.create(key="secret/model", project_id=elsewhere.id, **figures)
+    Budget.objects.create(key="own/model", project_id=project.id, **figures)
+    client = sign_in("somebody", project=project, role=MemberRole.EDITOR)
+
+    def told(slug: str, key: str) -> list[str]:
+        file = f"project,key,input_tokens,output_tokens,tier\n{slug},{key},1,1,C\n"
+        text = text_of(preview(client, file, CSV))
+        return re.findall(r"Row 1, project: (.*?)\.", text.replace(slug, "SLUG"))
+
+    unknown = told("nowhere", "secret/model")
+    assert len(unknown) == 1
+    assert told("elsewhere", "secret/model") == told("elsewhere", "no/model") == unknown
+    assert told(project.slug, "own/model") == []

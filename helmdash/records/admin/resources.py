@@ -33,11 +33,13 @@ class ProjectSlug(widgets.Widget):  # type: ignore[misc]
 
 
 class ByKey(BaseInstanceLoader):  # type: ignore[misc]
-    """Finds the row of the same project and key; keys compare without regard to case."""
+    """Finds the row of the same project and key; keys compare without regard to case. Those of
+    projects that whoever imports does not see are not there: what is wrong would tell of them."""
 
     def get_instance(self, row: Any) -> Budget | None:
         project = row.get("project") or None
-        found = Budget.objects.filter(key__iexact=str(row.get("key") or "").strip())
+        rows = visible_rows(Budget.objects.all(), self.resource.person)
+        found = rows.filter(key__iexact=str(row.get("key") or "").strip())
         scope = found.filter(project__slug=project) if project else found.filter(project=None)
         return scope.select_related("project").first()
 

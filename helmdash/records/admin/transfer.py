@@ -190,7 +190,8 @@ class StrictResource(resources.ModelResource):  # type: ignore[misc]
 
     def before_import(self, dataset: Any, **kwargs: Any) -> None:
         """Refuse columns nobody knows, by FieldError: a misspelled one would be ignored without a
-        word."""
+        word. Note who imports."""
+        self.person = person_of(kwargs["user"])
         known = {field.column_name for field in self.get_import_fields()}
         unknown = [name for name in dataset.headers or () if name not in known]
         if unknown:
