@@ -86,7 +86,7 @@ def check_directory(env: conf.Env) -> None:
     """Make the data directory where it is missing, and write into it. Raises BadSetting."""
     probe: str | None = None
     try:
-        env.data_dir.mkdir(parents=True, exist_ok=True)
+        env.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, probe = tempfile.mkstemp(prefix=".probe-", dir=env.data_dir)
         with os.fdopen(handle, "wb") as file:
             # As much as a page of the database: a disk that is full takes less.

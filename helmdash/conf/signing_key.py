@@ -22,7 +22,7 @@ def secret_key(settings: Env) -> str:
         return settings.secret_key
     path = settings.data_dir / SECRET_KEY_FILE
     try:
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
             _make_key(path)
             _made_here.add(path)

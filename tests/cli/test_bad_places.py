@@ -299,6 +299,18 @@ def test_two_that_start_at_once_have_one_key(data: Path, monkeypatch: pytest.Mon
     assert (data / "secret-key").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("command", ["up", "doctor"])
+def test_a_data_directory_that_is_made_is_its_owners_alone(data: Path, command: str) -> None:
+    """One that was there keeps what its owner gave it."""
+    look_around(command)
+    assert data.stat().st_mode & 0o777 == 0o700
+
+    data.chmod(0o750)
+    conf.env.cache_clear()
+    look_around(command)
+    assert data.stat().st_mode & 0o777 == 0o750
+
+
 def test_a_key_is_made_where_there_are_no_hard_links(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
