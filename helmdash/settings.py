@@ -280,6 +280,8 @@ LOGGING = {
         "urllib3": {"level": "CRITICAL"},
         # With a traceback for each, which anybody can cause; the page says what is wrong.
         "django.security.DisallowedHost": {"level": "CRITICAL"},
+        "django.security.DisallowedModelAdminLookup": {"level": "CRITICAL"},
+        "django.security.DisallowedModelAdminToField": {"level": "CRITICAL"},
         "django.security.DisallowedRedirect": {"level": "CRITICAL"},
         "django.security.TooManyFieldsSent": {"level": "CRITICAL"},
         "django.security.TooManyFilesSent": {"level": "CRITICAL"},

@@ -77,6 +77,25 @@ def test_too_many_parts_of_a_request_are_named_and_leave_nothing_in_the_log(
     assert caplog.records == []
 
 
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("user__password__startswith=pbkdf2", "user__password__startswith"),
+        ("project__memberships__user__email=a", "project__memberships__user__email"),
+        ("_to_field=role", "role"),
+        ("_to_field=%3Cscript%3E", "&lt;script&gt;"),
+    ],
+)
+def test_a_filter_that_the_admin_does_not_have_is_named_and_leaves_nothing_in_the_log(
+    owner: Client, query: str, named: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    response = owner.get(f"/admin/records/membership/?{query}")
+
+    assert response.status_code == 400
+    assert named in response.content.decode()
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize("sign", ["&", "/"])
 def test_who_has_to_sign_in_is_led_there_from_the_longest_address(
     db: None, sign: str, caplog: pytest.LogCaptureFixture

@@ -6,6 +6,10 @@ parts.
 
 from __future__ import annotations
 
+from django.contrib.admin.exceptions import (
+    DisallowedModelAdminLookup,
+    DisallowedModelAdminToField,
+)
 from django.core.exceptions import DisallowedHost, DisallowedRedirect
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
@@ -14,7 +18,7 @@ from helmdash.doors.problems import CONTENT_TYPE, Code, Problem, body_of
 from helmdash.doors.too_many import too_many_of
 from helmdash.doors.wanted import Wanted, wanted_of
 
-_HOST_CHARS = 200
+_NAME_CHARS = 200
 # Where it would have led to is a site of our own in any case.
 _TOO_LONG = "What was sent is too long for the address that it leads to. Send less of it."
 _UNREADABLE = "This request cannot be read."
@@ -39,12 +43,15 @@ def _sentence(request: HttpRequest, exception: Exception) -> str:
             return _of_host(request)
         case DisallowedRedirect():
             return _TOO_LONG
+        case DisallowedModelAdminLookup() | DisallowedModelAdminToField():
+            # Django's sentence names the field.
+            return f"{str(exception)[:_NAME_CHARS].rstrip('.')}."
         case _:
             return too_many_of(exception, request.META["QUERY_STRING"])
 
 
 def _of_host(request: HttpRequest) -> str:
-    host = request.META.get("HTTP_HOST", "")[:_HOST_CHARS]
+    host = request.META.get("HTTP_HOST", "")[:_NAME_CHARS]
     return (
         f"This server does not answer to the host {host!r}. "
         "Name it in HELMDASH_ALLOWED_HOSTS or HELMDASH_PUBLIC_URL."
