@@ -33,7 +33,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 def run(argv: Sequence[str]) -> int:
     """Run a command; gives its exit status. Says what is wrong on stderr."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "helmdash.settings")
-    if os.environ.get("NO_COLOR"):  # https://no-color.org, which Django does not know
+    if os.environ.get("NO_COLOR"):  # what programs agree on, and Django does not know
         os.environ.setdefault("DJANGO_COLORS", "nocolor")
     command = argv[1] if len(argv) > 1 else ""
     if command in ("version", "--version"):
