@@ -121,5 +121,7 @@ def _mail(mail: Mail) -> Outcome:
         # smtplib's errors are OSErrors, a ValueError is an address that no mail can be sent to, the
         # last one a header that cannot be written.
         # Their words may hold a password.
-        return Outcome(is_sent=False, told=f"the mail server: {type(error).__name__}")
+        told = f"the mail server: {type(error).__name__}"
+        is_unsendable = isinstance(error, MessageError)
+        return Outcome(is_sent=False, told=told, is_unsendable=is_unsendable)
     return Outcome(is_sent=True)

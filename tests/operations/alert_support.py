@@ -61,7 +61,7 @@ class Receiver:
 
     def __init__(self) -> None:
         self.got: list[tuple[str, dict[str, Any]]] = []
-        self.answers: list[Outcome | Exception] = []
+        self.answers: list[Outcome | BaseException] = []
 
     def open(self) -> AbstractContextManager[Send]:
         return nullcontext(self.send)
@@ -71,7 +71,7 @@ class Receiver:
         self.got.append((target.name, json.loads(shaped.body)))
         answer = self.answers.pop(0) if self.answers else SENT
         future: Future[Outcome] = Future()
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             future.set_exception(answer)
         else:
             future.set_result(answer)

@@ -160,8 +160,8 @@ def test_a_dead_receiver_loses_nothing_and_keeps_the_order(project: ProjectInfo)
     assert receiver.deliver() == 0
     assert len(receiver.got) == 2
     # Sent, and the process is killed before it is noted.
-    receiver.answers = [RuntimeError("killed")]
-    with pytest.raises(RuntimeError):
+    receiver.answers = [KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
         receiver.deliver()
     assert receiver.deliver() == 3
     assert receiver.deliver() == 0
@@ -172,18 +172,49 @@ def test_a_dead_receiver_loses_nothing_and_keeps_the_order(project: ProjectInfo)
     assert {each.state for each in AlertDelivery.objects.all()} == {"sent"}
 
 
-def test_who_refuses_a_message_five_times_is_sent_the_next_one(project: ProjectInfo) -> None:
+def test_what_nobody_has_thought_of_holds_up_one_channel_alone(
+    project: ProjectInfo, caplog: pytest.LogCaptureFixture
+) -> None:
+    rule(project, RuleKind.LEVEL, channel(project), group_s=0)
+    call(project, CRITICAL)
+    look(NOW + 5 * SECOND)
+    other = make_project(slug="other")
+    rule(other, RuleKind.LEVEL, channel(other), group_s=0)
+    record(make_capture(usage={"prompt_tokens": CRITICAL}, started_at=NOW), project=other)
+    look(NOW + 10 * SECOND)
+    receiver = Receiver()
+    receiver.answers = [RuntimeError("https://hooks.example.com/x/y")]
+
+    assert receiver.deliver() == 1
+
+    stuck = AlertDelivery.objects.get(project_id=project.id)
+    assert (stuck.state, stuck.attempts) == ("waiting", 1)
+    assert stuck.told == "HelmDash could not send it: RuntimeError."
+    assert "hooks.example.com" not in caplog.text
+    assert receiver.deliver() == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Outcome(is_sent=False, status=404, told="it answered 404"),
+        Outcome(is_sent=False, is_unsendable=True, told="no mail"),
+    ],
+)
+def test_a_message_that_is_refused_five_times_makes_way_for_the_next_one(
+    project: ProjectInfo, answer: Outcome
+) -> None:
     rule(project, RuleKind.LEVEL, channel(project), group_s=0)
     call(project, CRITICAL)
     look(NOW + 5 * SECOND)
     receiver = Receiver()
-    receiver.answers = [Outcome(is_sent=False, status=404, told="it answered 404")] * 5
+    receiver.answers = [answer] * 5
 
     sent = [receiver.deliver() for _ in range(6)]
 
     assert sent == [0] * 6
     row = AlertDelivery.objects.get()
-    assert (row.state, row.attempts, row.http_status) == ("failed", 5, 404)
+    assert (row.state, row.attempts, row.http_status) == ("failed", 5, answer.status)
 
 
 def test_a_database_that_breaks_off_loses_no_change(

@@ -7,10 +7,11 @@ that was sent just before a crash is sent again, with the same key.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,6 +29,8 @@ from helmdash.operations.alerts.acknowledging import path_of
 from helmdash.operations.database.transactions import write
 from helmdash.queries.alerts.rules import target_of
 from helmdash.records.models import AlertChannel, AlertDelivery, AlertMessage
+
+logger = logging.getLogger(__name__)
 
 # A receiver that restarts is back within seconds; one that is down for hours is not asked more
 # often than every ten minutes.
@@ -50,11 +53,15 @@ _RUN_SECONDS: Final = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of an attempt. status: of the answer, None: there was none. told: a sentence."""
+    """What came of an attempt. status: of the answer, None: there was none. told: a sentence.
+
+    is_unsendable: nobody was asked, for there is no way to write this message.
+    """
 
     is_sent: bool
     status: int | None = None
     told: str = ""
+    is_unsendable: bool = False
 
 
 Send = Callable[[Target, Outgoing], Future[Outcome]]
@@ -188,18 +195,38 @@ class _Run:
             project=row.project.slug,
             acknowledge=path_of(row.message.key, project_id=row.project_id),
         )
-        return self._send(target, outgoing(target, message_of(row.message), links, now=self._now))
+        try:
+            sent = outgoing(target, message_of(row.message), links, now=self._now)
+            return self._send(target, sent)
+        except Exception as error:
+            unsent = Future[Outcome]()
+            unsent.set_exception(error)
+            return unsent
 
     def _settle(self, future: Future[Outcome]) -> None:
         """Note what came of a message; its channel may have another turn after the others."""
         channel, row = self._under_way.pop(future)
         self._of_project[channel.project_id] -= 1
-        outcome = future.result()
+        outcome = _outcome_of(future)
         is_next = write(lambda: _note(channel, row, outcome, self._now))
         self._sent += outcome.is_sent
         if is_next:
             self._queue.append(channel)
         self._go_on()
+
+
+def _outcome_of(future: Future[Outcome]) -> Outcome:
+    """What came of an attempt. What nobody has thought of is the affair of this channel alone: as a
+    fault of the run it would keep all projects' messages from being sent, over and over."""
+    try:
+        return future.result()
+    except CancelledError:
+        raise  # this process ends
+    except Exception as error:
+        # Its words may hold the channel's secret.
+        name = type(error).__name__
+        logger.error("a message of an alert was not sent: %s", name)
+        return Outcome(is_sent=False, told=f"HelmDash could not send it: {name}.")
 
 
 def _note(channel: AlertChannel, row: AlertDelivery, outcome: Outcome, now: datetime) -> bool:
@@ -225,7 +252,8 @@ def _note(channel: AlertChannel, row: AlertDelivery, outcome: Outcome, now: date
 
 def _state_after(row: AlertDelivery, attempts: int, outcome: Outcome, now: datetime) -> str:
     status = outcome.status
-    is_blamed = status is not None and 400 <= status < 500 and status not in _NOT_BLAMED
+    is_refused = status is not None and 400 <= status < 500 and status not in _NOT_BLAMED
+    is_blamed = outcome.is_unsendable or is_refused
     is_over = is_blamed and attempts >= _MOST_BLAMED
     return "failed" if is_over or now - row.created_at >= _GIVEN_UP_AFTER else "waiting"
 
