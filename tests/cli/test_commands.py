@@ -191,6 +191,9 @@ def test_set_up_again_changes_nothing_and_shows_a_secret_only_where_it_was_made(
     for said in (third, fourth):
         assert given not in said
         assert "password-of-the-operator" not in said
+        # It is there by now, and keeps what it had.
+        assert "HELMDASH_ADMIN_PASSWORD is for the first start" in said
+        assert "manage.py changepassword admin" in said
         assert "key-of-t…, the one of HELMDASH_BOOTSTRAP_API_KEY" in said
         assert "Bearer $HELMDASH_BOOTSTRAP_API_KEY" in said
         # Somebody has come in by a link by now.

@@ -131,6 +131,10 @@ class Command(BaseCommand):
             say(f"  Admin       {members.ADMIN_NAME} / {password}   (shown once; keep it)")
         elif password:
             say(f"  Admin       {members.ADMIN_NAME}, with the password of HELMDASH_ADMIN_PASSWORD")
+        elif env.admin_password:
+            name = members.ADMIN_NAME
+            say(f"  Admin       {name}, as it was: HELMDASH_ADMIN_PASSWORD is for the first start;")
+            say(f"              now: {SHELL_COMMAND} changepassword {name}")
         if key and not env.bootstrap_api_key:
             say(f"  API key     {key}   (shown once; keep it)")
         elif env.bootstrap_api_key:
