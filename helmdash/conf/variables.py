@@ -90,8 +90,8 @@ class Env(BaseSettings):
     )
     public_url: str = Field(
         "",
-        description="The address people reach this server at, such as https://helm.example.org. "
-        "https switches secure cookies on.",
+        description="The address people reach this server at, such as https://helm.example.org, "
+        "without a path. https switches secure cookies on.",
     )
     smtp_url: str = Field(
         "",
