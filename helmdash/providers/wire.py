@@ -256,7 +256,8 @@ class Reply:
 
     `error` is an error inside a 200. `refusal` is a refusal told apart from the content. A reply
     that was blocked for its prompt has no parts and the block reason as its finish reason.
-    `context_edits`: what the provider left out of the prompt by itself, as it says so.
+    `context_edits`: what the provider left out of the prompt by itself, as it says so. `has_media`:
+    pictures or speech came as well, in parts or beside them; None: none did.
     """
 
     id: str | None = None
@@ -267,6 +268,7 @@ class Reply:
     usage: Object | None = None
     error: WireError | None = None
     context_edits: tuple[Object, ...] = ()
+    has_media: bool | None = None
 
     @property
     def text(self) -> str:
@@ -351,6 +353,11 @@ class UsageSeen:
 
 
 @quick_value(frozen=True, slots=True, kw_only=True)
+class MediaSeen:
+    """A picture or speech has come, or a piece of it: no other format is told of it."""
+
+
+@quick_value(frozen=True, slots=True, kw_only=True)
 class ContextEdited:
     """The provider left something out of the prompt by itself: an entry for each edit."""
 
@@ -378,6 +385,7 @@ Event: TypeAlias = (
     | ToolCallDelta
     | Finished
     | UsageSeen
+    | MediaSeen
     | ContextEdited
     | Failed
     | Ended

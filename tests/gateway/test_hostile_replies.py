@@ -219,6 +219,47 @@ def test_what_is_no_answer_is_a_failure_and_another_success_keeps_its_status(
         assert (call["cause"] or {}).get("name") == cause
 
 
+_PICTURE = "iVBORw0KGgo="
+_URL = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_PICTURE}"}}
+_DRAWN = {"type": "image_generation_call", "id": "ig1", "status": "completed", "result": _PICTURE}
+# Replies without a word that hold a picture, or speech: what replaces the text of a plain one.
+SEEN = {
+    "openai": [
+        ('"content": "Hi"', f'"content": null, "images": {json.dumps([_URL])}'),
+        ('"content": "Hi"', '"content": null, "audio": {"id": "a", "data": "AAAA"}'),
+    ],
+    "gemini": [
+        ('{"text": "Hi"}', json.dumps({"inlineData": {"mimeType": kind, "data": _PICTURE}}))
+        for kind in ("image/png", "audio/wav")
+    ],
+    RESPONSES: [
+        (json.dumps(plain_reply(RESPONSES)["output"][0]), json.dumps(_DRAWN)),
+    ],
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kind", SEEN)
+def test_a_picture_or_speech_without_a_word_is_an_answer(
+    place: Place, kind: str, stream: bool
+) -> None:
+    for text, seen in SEEN[kind]:
+        whole, streamed = json.dumps(plain_reply(kind)), streamed_reply(kind).decode()
+        assert text in whole
+        assert text in streamed
+        place.mirror.whole = whole.replace(text, seen).encode()
+        place.mirror.stream = streamed.replace(text, seen).encode() if stream else None
+
+        answer = place.ask("openai_responses" if kind == RESPONSES else kind, kind, stream=stream)
+
+        assert answer.status_code == 200
+        call_id = answer.headers["x-helmdash-call-id"]
+        place.assert_recorded([call_id])
+        call = place.api.get(f"/calls/{call_id}").json()
+        assert (call["status"], call["cause"]) == ("success", None), (seen, call)
+        assert call["raw_content_len"] is None
+
+
 ERRORS = {
     "openai": {"error": {"message": f"Invalid value: '{SECRET}'. Limit is 4096 tokens.",
                          "code": f"because {SECRET}", "type": "invalid_request_error"}},

@@ -30,6 +30,8 @@ from helmdash.providers.wire import (
 
 # Base64 has no colon, so no vendor's own signature starts like this.
 _MARK = "gemini:"
+# Where a part has the bytes of a file, or its address.
+BLOBS = {"inlineData": "data", "fileData": "fileUri"}
 # Members of a part that say something about its content and are none themselves.
 _ABOUT = frozenset({"thought", "thoughtSignature", "videoMetadata", "mediaResolution"})
 
@@ -85,7 +87,7 @@ def _content(part: Object, raw: Object, call_id: CallId) -> Part | None:
     call = part.get("functionCall")
     if isinstance(call, dict):
         return _call(call, call_id)
-    for kind, place in (("inlineData", "data"), ("fileData", "fileUri")):
+    for kind, place in BLOBS.items():
         blob = part.get(kind)
         if isinstance(blob, dict):
             return _blob(camel_members(blob), kind, place, raw)

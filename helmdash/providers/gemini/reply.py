@@ -13,13 +13,13 @@ import orjson
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.calls.usage import LARGEST_COUNT, normalise_usage
 from helmdash.providers.gemini.errors import error_of, find_error, undecodable, write_error
-from helmdash.providers.gemini.parts import camel_members, read_part, write_reply_parts
+from helmdash.providers.gemini.parts import BLOBS, camel_members, read_part, write_reply_parts
 from helmdash.providers.protocols import ReplyContext
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.members import without_nones
 from helmdash.providers.shared.reported import object_in, objects_in, text_in
 from helmdash.providers.shared.tool_ids import CallIds, next_number
-from helmdash.providers.wire import ChatRequest, Json, Object, Part, Reply, Text
+from helmdash.providers.wire import ChatRequest, Image, Json, Object, Other, Part, Reply, Text
 
 # https://ai.google.dev/api/generate-content#FinishReason: a reason of Gemini's stays as it is.
 _FINISH_REASONS = frozenset(
@@ -43,13 +43,20 @@ def read_reply(body: bytes, *, request: ChatRequest) -> Reply:
     if not isinstance(value, dict):
         return Reply(error=undecodable())
     chunk = camel_members(value)
+    parts = parts_of(chunk, CallIds(count=next_number(request.messages)))
     return Reply(
         id=text_in(chunk, "responseId"),
         model=text_in(chunk, "modelVersion"),
-        parts=parts_of(chunk, CallIds(count=next_number(request.messages))),
+        parts=parts,
         finish_reason=finish_of(chunk),
         usage=usage_of(chunk),
+        has_media=any(map(is_media, parts)) or None,
     )
+
+
+def is_media(part: Part) -> bool:
+    """Whether it is a picture, or speech or another file."""
+    return isinstance(part, Image) or (isinstance(part, Other) and part.kind in BLOBS)
 
 
 def parts_of(chunk: Object, ids: CallIds) -> tuple[Part, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from helmdash.providers.gemini.errors import error_of, find_error
 from helmdash.providers.gemini.json_array import ObjectDecoder
 from helmdash.providers.gemini.parts import camel_members
-from helmdash.providers.gemini.reply import finish_of, parts_of, usage_of
+from helmdash.providers.gemini.reply import finish_of, is_media, parts_of, usage_of
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.reported import text_in
 from helmdash.providers.shared.sse import SseSplitter, parse_block
@@ -24,6 +24,7 @@ from helmdash.providers.wire import (
     Event,
     Failed,
     Finished,
+    MediaSeen,
     Object,
     Part,
     Reasoning,
@@ -241,4 +242,4 @@ class _Chunks:
                     return [started]
                 return [started, ToolCallDelta(index=index, arguments=part.arguments)]
             case _:
-                return []  # an image in a stream has no event of its own
+                return [MediaSeen()] if is_media(part) else []

@@ -91,7 +91,14 @@ def _reply(value: Object, choice: Object, message: Object) -> Reply:
         finish_reason=text_in(choice, "finish_reason"),
         usage=find_usage(value),
         error=error_in(value) or error_of_choice(choice),
+        has_media=has_media(message) or None,
     )
+
+
+def has_media(message: Object) -> bool:
+    """Whether speech (OpenAI's `audio`) or pictures (OpenRouter's `images`) came in a message, or
+    in a piece of one."""
+    return bool(message.get("audio") or message.get("images"))
 
 
 def _legacy(choice: Object) -> Object:

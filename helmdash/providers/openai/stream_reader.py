@@ -20,6 +20,7 @@ from helmdash.providers.openai.read_messages import (
 from helmdash.providers.openai.reply import (
     find_usage,
     first_choice,
+    has_media,
     read_reply,
 )
 from helmdash.providers.openai.tool_call_deltas import ToolCalls
@@ -33,6 +34,7 @@ from helmdash.providers.wire import (
     Failed,
     Finished,
     Json,
+    MediaSeen,
     Object,
     ReasoningDelta,
     RefusalDelta,
@@ -150,6 +152,8 @@ class ChunkReader:
             self._calls.read(delta["tool_calls"], events, reply_id=self._id)
         if delta.get("function_call"):
             self._calls.read_legacy(delta["function_call"], events, reply_id=self._id)
+        if has_media(delta):
+            events.append(MediaSeen())
 
 
 def _plain_text(chunk: Object) -> str | None:

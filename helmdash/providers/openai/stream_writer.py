@@ -18,6 +18,7 @@ from helmdash.providers.wire import (
     Failed,
     Finished,
     Json,
+    MediaSeen,
     Object,
     ReasoningDelta,
     RefusalDelta,
@@ -85,7 +86,7 @@ class OpenAIStreamWriter:
                 return b"data: " + to_json({"error": error_object(error)}) + b"\n\n"
             case Ended():
                 return self._write_finish("stop") + self.close()
-            case ContextEdited():
+            case ContextEdited() | MediaSeen():
                 return b""  # no word for it here; the record keeps it
 
     def close(self) -> bytes:

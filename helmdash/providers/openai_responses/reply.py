@@ -33,6 +33,11 @@ def read_reply(body: bytes) -> Reply:
     return reply_of(value)
 
 
+def is_picture(item: Object) -> bool:
+    """Whether an item is a picture that the model drew."""
+    return item.get("type") == "image_generation_call" and bool(item.get("result"))
+
+
 def reply_of(response: Object) -> Reply:
     """The reply that a response holds, as far as it can be read. Never raises."""
     parts: list[Part] = []
@@ -58,6 +63,7 @@ def reply_of(response: Object) -> Reply:
         finish_reason=finish_reason(response),
         usage=object_in(response, "usage"),
         error=error_in_response(response),
+        has_media=any(map(is_picture, objects_in(response, "output"))) or None,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from helmdash.providers.openai_responses.calls import call_of, is_call
 from helmdash.providers.openai_responses.errors import error_in_response, error_of_event
 from helmdash.providers.openai_responses.reasoning import reasoning_of
-from helmdash.providers.openai_responses.reply import finish_reason, reply_of
+from helmdash.providers.openai_responses.reply import finish_reason, is_picture, reply_of
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.collecting import events_of
 from helmdash.providers.shared.reported import object_in, objects_in, text_in
@@ -22,6 +22,7 @@ from helmdash.providers.wire import (
     Failed,
     Finished,
     Json,
+    MediaSeen,
     Object,
     ReasoningDelta,
     RefusalDelta,
@@ -183,6 +184,8 @@ class ResponsesStreamReader:
                     events.append(RefusalDelta(text=text))
         elif kind == "reasoning":
             self._read_thoughts(item, number, events)
+        elif is_picture(item):
+            events.append(MediaSeen())
         self._streamed.add(number)
 
     def _read_thoughts(self, item: Object, number: int, events: list[Event]) -> None:

@@ -29,6 +29,7 @@ from helmdash.providers.wire import (
     Failed,
     Finished,
     Json,
+    MediaSeen,
     Object,
     ReasoningDelta,
     RefusalDelta,
@@ -113,7 +114,7 @@ class ResponsesStreamWriter:
             case Ended():
                 self._finish = self._finish or "completed"
                 return self.close()
-            case ContextEdited():
+            case ContextEdited() | MediaSeen():
                 return b""  # no word for it here; the record keeps it
             case _:
                 assert_never(event)

@@ -16,6 +16,7 @@ from helmdash.providers.wire import (
     Event,
     Failed,
     Finished,
+    MediaSeen,
     Object,
     Part,
     Reasoning,
@@ -91,6 +92,7 @@ class Collector:
         "_edits",
         "_error",
         "_finish",
+        "_has_media",
         "_id",
         "_model",
         "_reasoning",
@@ -109,6 +111,7 @@ class Collector:
         self._edits: tuple[Object, ...] = ()
         self._error: WireError | None = None
         self._finish: str | None = None
+        self._has_media = False
         self._id: str | None = None
         self._model: str | None = None
         self._reasoning = _Kept(self._rooms[0])
@@ -139,6 +142,8 @@ class Collector:
                 self._finish = reason
             case UsageSeen(usage=usage):
                 self._usage = usage
+            case MediaSeen():
+                self._has_media = True
             case ContextEdited(edits=edits):
                 self._edits = (*self._edits, *edits)[:MOST_EDITS]
             case Failed(error=error):
@@ -165,8 +170,9 @@ class Collector:
 
     @property
     def has_visible(self) -> bool:
-        """Whether any text, tool call or refusal has come yet."""
-        return bool(self._text.total_bytes or self._calls or self._refusal.total_bytes)
+        """Whether any text, tool call, refusal, picture or speech has come yet."""
+        has_text = self._text.total_bytes or self._refusal.total_bytes
+        return bool(has_text or self._calls or self._has_media)
 
     @property
     def has_reasoning(self) -> bool:
@@ -204,6 +210,7 @@ class Collector:
             usage=self._usage,
             error=self._error,
             context_edits=self._edits,
+            has_media=self._has_media or None,
         )
 
     def _parts(self) -> tuple[Part, ...]:
@@ -253,6 +260,8 @@ def events_of(reply: Reply) -> list[Event]:
             events.append(ReasoningDelta(text=part.text, signature=part.signature))
         elif isinstance(part, Text):
             events.append(TextDelta(text=part.text))
+    if reply.has_media:
+        events.append(MediaSeen())
     for index, call in enumerate(reply.tool_calls):
         events.append(ToolCallStarted(index=index, id=call.id, name=call.name))
         events.append(ToolCallDelta(index=index, arguments=call.arguments))

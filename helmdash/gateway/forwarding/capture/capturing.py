@@ -102,7 +102,15 @@ def capture_of(exchange: Exchange) -> Capture:
 
 
 def _outcome(exchange: Exchange) -> tuple[Reply, int | None, int | None]:
-    """The reply as far as it came, and the bytes of its text and reasoning; null for none."""
+    """The reply as far as it came, and the bytes of its text and reasoning; null for none.
+
+    Where pictures or speech are all that is to be seen, a text is not missing.
+    """
+    reply, text_len, reasoning_len = _came(exchange)
+    return reply, None if reply.has_media and not text_len else text_len, reasoning_len
+
+
+def _came(exchange: Exchange) -> tuple[Reply, int | None, int | None]:
     streamed = exchange.collector
     if streamed is not None:
         return streamed.reply(), streamed.text_bytes, streamed.reasoning_bytes

@@ -9,6 +9,7 @@ from helmdash.gateway.exchange import Exchange
 from helmdash.providers.shared.collecting import Collector
 from helmdash.providers.wire import (
     Event,
+    MediaSeen,
     ReasoningDelta,
     RefusalDelta,
     TextDelta,
@@ -16,7 +17,7 @@ from helmdash.providers.wire import (
     WireError,
 )
 
-_CONTENT = (TextDelta, ReasoningDelta, RefusalDelta, ToolCallStarted)
+_CONTENT = (TextDelta, ReasoningDelta, RefusalDelta, ToolCallStarted, MediaSeen)
 _BROKEN_OFF = WireError(
     message="The upstream ended its stream without a finish reason.", code="closed_early"
 )
