@@ -567,3 +567,43 @@ def test_a_count_is_asked_for_with_the_clients_own_bytes() -> None:
 
     assert request.path == "/v1/messages/count_tokens"
     assert request.body == b'{"model": "x", "messages": []}'
+
+
+@pytest.mark.parametrize(
+    ("url", "is_own"),
+    [
+        ("https://api.anthropic.com", True),
+        ("https://api.anthropic.com/v1", True),
+        ("https://api.deepseek.com/anthropic", False),
+        ("https://anthropic.com.example", False),
+        ("http://127.0.0.1:8080/v1", False),
+    ],
+)
+def test_thoughts_of_other_vendors_stay_here_on_the_way_to_anthropic_itself(
+    url: str, is_own: bool
+) -> None:
+    own = {"type": "thinking", "thinking": "a", "signature": "QUJD+/=="}
+    foreign = [
+        {"type": "thinking", "thinking": "b", "signature": ""},
+        {"type": "thinking", "thinking": "", "signature": "gemini:QUJD"},
+        {"type": "thinking", "thinking": "c"},
+    ]
+    said = {"type": "text", "text": '"thinking"'}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": [own, *foreign, said]},
+        {"role": "user", "content": [said]},
+        {"role": "assistant", "content": foreign},
+        {"role": "user", "content": "Go on."},
+    ]
+    body = orjson.dumps({"model": "claude-x", "messages": messages})
+    there = endpoint(url)
+
+    sent = CLIENT.pass_request(
+        body, orjson.loads(body), endpoint=there, model="claude-x", stream=False
+    ).body
+
+    kept = [messages[0], {"role": "assistant", "content": [own, said]}, messages[2], messages[4]]
+    assert sent is not None
+    assert orjson.loads(sent)["messages"] == (kept if is_own else messages)
+    assert (sent is body) != is_own

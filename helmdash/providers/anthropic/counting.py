@@ -6,7 +6,7 @@ import orjson
 
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.anthropic.http import post
-from helmdash.providers.anthropic.pass_request import with_model
+from helmdash.providers.anthropic.pass_request import passed_body
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.wire import Object
 
@@ -17,8 +17,8 @@ class AnthropicCounting:
     def count_request(
         self, body: bytes, parsed: Object, *, endpoint: Endpoint, model: str
     ) -> HttpRequest:
-        """The client's own bytes; only the model's id may change."""
-        return post(endpoint, "/messages/count_tokens", with_model(body, parsed, model))
+        """The client's own bytes, as `pass_request` sends them."""
+        return post(endpoint, "/messages/count_tokens", passed_body(body, parsed, endpoint, model))
 
     def write_count(self, tokens: int) -> bytes:
         """Of all that a request holds: system prompt, messages, tools and images."""

@@ -6,6 +6,7 @@ from helmdash.core.text.jsontext import TooDeep
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.anthropic.http import post
+from helmdash.providers.anthropic.seals import with_own_thoughts
 from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import with_members
@@ -17,20 +18,24 @@ def pass_request(
 ) -> HttpRequest:
     """The bytes as they came, with the model's id in place; the same object if it was there.
 
+    Without thoughts that another vendor's model had, where Anthropic itself would refuse them.
+
     Streams report usage whether they are asked to or not.
 
     Raises CannotTranslate for a body nested a thousand deep that has to be written anew.
     """
-    return post(endpoint, "/messages", with_model(body, parsed, model))
+    return post(endpoint, "/messages", passed_body(body, parsed, endpoint, model))
 
 
-def with_model(body: bytes, parsed: Object, model: str) -> bytes:
-    """The client's bytes with another model, all else to the byte as it was."""
+def passed_body(body: bytes, parsed: Object, endpoint: Endpoint, model: str) -> bytes:
+    """The client's bytes with another model and without thoughts that Anthropic would refuse, all
+    else to the byte as it was."""
+    own, told = with_own_thoughts(body, parsed, endpoint)
     changes = {"model": model}
     try:
-        return with_members(body, parsed, changes)
+        return with_members(own, told, changes)
     except TypeError:  # orjson cannot write it
-        return _written_anew({**parsed, **changes})
+        return _written_anew({**told, **changes})
 
 
 def _written_anew(parsed: Object) -> bytes:
