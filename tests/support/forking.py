@@ -300,6 +300,8 @@ def _become(request: dict[str, Any]) -> None:
         os.close(handle)
     os.environ.clear()
     os.environ.update(request["env"])
+    # As at a terminal, also where the whole run goes on without one (`nohup`).
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     be_another_process()
 
 
