@@ -96,6 +96,8 @@ def test_two_filters_find_what_fits_both(project: ProjectInfo) -> None:
             tried += bool(fitting)
 
             assert _found(project, **asked) == {row.name for row in fitting}, asked
+            if not fitting:
+                continue
             assert _found(project, **asked, since=since, until=NOW + timedelta(days=1)) == {
                 row.name for row in fitting if row.started_at >= since
             }, asked
