@@ -130,8 +130,13 @@ class ConversationFilters:
     def is_tried(self) -> bool:
         """Whether terms, a part of an id or the number of calls are tried on one row after the
         other."""
-        is_counted = self.is_one_shot or (self.min_calls or 0) > 2
+        is_counted = self.is_one_shot or self.least_tried is not None
         return bool(self.q or is_counted or CONVERSATION_TERMS.tried(self.terms))
+
+    @property
+    def least_tried(self) -> int | None:
+        """`min_calls` where it is tried on each row: of those of two calls there is an index."""
+        return self.min_calls if (self.min_calls or 0) > 2 else None
 
     @property
     def has_several(self) -> bool:
@@ -195,8 +200,8 @@ def narrowed(
         rows = rows.filter(name__icontains=filters.q)
     if filters.is_one_shot:
         rows = rows.filter(generation=1)
-    if filters.min_calls is not None and filters.min_calls > 2:
-        rows = rows.filter(generation__gte=filters.min_calls)
+    if filters.least_tried is not None:
+        rows = rows.filter(generation__gte=filters.least_tried)
     tried = CONVERSATION_TERMS.tried(filters.terms)
     return rows.filter(CONVERSATION_TERMS.conditions(project_id, tried)) if tried else rows
 

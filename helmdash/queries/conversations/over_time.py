@@ -80,7 +80,7 @@ def _has_index(filters: ConversationFilters) -> bool:
     """Whether an index has all that is asked for, and the level beside it: those of the level, also
     of conversations of more than one call."""
     others = (filters.model, filters.client, filters.trial, filters.terms or None)
-    return all(each is None for each in others) and filters.min_calls in (None, 1, 2)
+    return all(each is None for each in others)
 
 
 def first_moment(*, project_id: int) -> datetime | None:
