@@ -123,13 +123,14 @@ def save_rule(
     Forbidden and AlertProblem."""
     require(actor, Right.CHANGE_SETTINGS, project_id=project_id)
     rule_settings(edit)
-    told: list[AlertChannel] = []
+    told: list[AlertChannel] | None = None
 
     def work() -> AlertRule:
+        nonlocal told
         row: AlertRule = _row(AlertRule, project_id, rule_id, most=MOST_RULES)
         before = audit.values_of(row) if row.pk else None
         # Before somebody takes a channel away with the same edit.
-        told[:] = channels_of(row) if row.enabled and not edit.enabled else []
+        told = channels_of(row) if row.pk and row.enabled and not edit.enabled else None
         if row.pk and row.kind != edit.kind.value:
             raise AlertProblem(kind="a rule keeps its kind: make another one")
         own = AlertChannel.objects.filter(project_id=project_id, pk__in=edit.channels)
@@ -152,7 +153,7 @@ def save_rule(
         return row
 
     saved = write(work)
-    if told:
+    if told is not None:
         end_all(saved, why="the rule was switched off", channels=told, now=now)
     return saved.pk
 
@@ -163,24 +164,23 @@ def delete_rule(*, actor: Actor, project_id: int, rule_id: int, now: datetime) -
     require(actor, Right.CHANGE_SETTINGS, project_id=project_id)
     rules = AlertRule.objects.filter(project_id=project_id, pk=rule_id)
 
-    def switch_off() -> tuple[AlertRule, audit.Values] | None:
+    def switch_off() -> tuple[AlertRule | None, audit.Values | None]:
         row = rules.select_for_update().filter(enabled=True).first()
         if row is None:
-            return None
+            return None, None
         before = audit.values_of(row)
         row.enabled = False
         row.save()
         return row, before
 
-    found = write(switch_off)
-    if found is not None:
-        row, _ = found
+    row, before = write(switch_off)
+    if row is not None:
         messages = AlertMessage.objects.filter(rule=row)
         newest = messages.aggregate(pk=Max("pk"))["pk"] or 0
         end_all(row, why="the rule was deleted", channels=channels_of(row), now=now)
         # They are sent after the rule is gone.
         write(lambda: messages.filter(pk__gt=newest).update(rule=None))
-    _delete(AlertRule, actor, project_id, rule_id, before=found and found[1])
+    _delete(AlertRule, actor, project_id, rule_id, before=before)
 
 
 def send_test(*, actor: Actor, project_id: int, channel_id: int, now: datetime) -> bool:
