@@ -7,11 +7,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import httpx
 import pytest
 
 from tests.support.environment import ROOT
+from tests.support.processes import free_port
 from tests.support.server import Served
 
 CALL = {
@@ -34,6 +36,11 @@ def test_a_second_start_keeps_the_data_and_prints_no_secret_again(
     base = f"{server.base_url}/api/v1"
     answer = httpx.post(f"{base}/calls", json={**CALL, "id": "kept"}, headers=headers)
     assert answer.status_code == 201
+    assert "already" not in server.log
+    beside = replace(server, port=free_port(), forked=True)
+    beside.start()
+    assert f"A server runs on {server.data_dir} already; this one serves the same" in server.log
+    beside.kill()
 
     assert server.stop() == 0
     before = len(server.log)

@@ -30,6 +30,7 @@ from helmdash.cli.writer.keeping import writer_process
 from helmdash.core.access.permissions import SHELL
 from helmdash.installation import SHELL_COMMAND
 from helmdash.operations.access import keys, members, project_settings, sign_in_links
+from helmdash.operations.backup.spool import is_in_use
 from helmdash.operations.budgets import shipped
 from helmdash.operations.database.months import make_ahead
 from helmdash.operations.database.set_up_alone import set_up_alone
@@ -62,6 +63,10 @@ class Command(BaseCommand):
             )
         if not options["setup_only"]:
             _check_port(env)
+            if is_in_use(env.data_dir / "spool"):
+                self.stderr.write(
+                    f"A server runs on {env.data_dir} already; this one serves the same data."
+                )
         # What is made from here on (database, spool, keys) is its owner's alone.
         os.umask(0o077)
         with set_up_alone(env.data_dir, say_waiting=self._say_waiting):
