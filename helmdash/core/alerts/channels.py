@@ -44,6 +44,7 @@ class ChannelRow:
     address: str
     credential: str
     reads_all: bool
+    forgets: bool = False
 
 
 KINDS: Final[Mapping[ChannelKind, ChannelRow]] = {
@@ -67,6 +68,7 @@ KINDS: Final[Mapping[ChannelKind, ChannelRow]] = {
         address="URL of Alertmanager, without /api/v2",
         credential="bearer token, if it wants one",
         reads_all=True,
+        forgets=True,
     ),
     ChannelKind.PAGERDUTY: ChannelRow(
         words="PagerDuty (Events API v2)",
@@ -85,9 +87,9 @@ PAGERDUTY_URL: Final = "https://events.pagerduty.com"
 # characters, Discord 10 embeds of 4,096 and 6,000 in all.
 _MOST_NAMED: Final = 15
 _LINE_CHARS: Final = 180
-# What fires is told once and its end once; one whose end never comes (its rule was deleted, this
-# server is gone) does not stay for ever.
-_GOES_ON: Final = timedelta(days=7)
+# What fires is told again before that (operations.alerts.repeating), but for quiet hours, which are
+# shorter than a day; one whose end never comes (this server is gone) does not stay for long.
+_GOES_ON: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,8 +306,8 @@ def _tone(message: Message) -> str:
 def _alertmanager(target: Target, message: Message, links: Links, now: datetime) -> _Shaped:
     token = (("authorization", f"Bearer {target.secret}"),) if target.secret else ()
     entries = message.entries
-    # Without an end it takes an alert that it is told of once to be over after `resolve_timeout`,
-    # five minutes by default.
+    # Without an end it takes an alert to be over after `resolve_timeout`, five minutes by default,
+    # unless it is told again by then.
     lasts = (now + _GOES_ON).isoformat()
     return "/api/v2/alerts", token, [_labelled(each, message, links, lasts) for each in entries]
 

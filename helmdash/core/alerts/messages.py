@@ -89,6 +89,11 @@ def message_key(rule_uid: str, states: Iterable[AlertState]) -> str:
     return _digest(rule_uid, *sorted(changes))
 
 
+def again_key(rule_uid: str, channel: int, part: int) -> str:
+    """The key of what tells a channel again what fires: of each part there is one at a time."""
+    return _digest(rule_uid, "again", channel, part)
+
+
 def entry_of(rule_uid: str, state: AlertState) -> Entry:
     """An alert as a message tells it."""
     return Entry(

@@ -122,7 +122,7 @@ def end_all(row: AlertRule, *, why: str, channels: Sequence[AlertChannel], now: 
 
 def _apply(row: AlertRule, seen: Sequence[Seen], now: datetime) -> None:
     """Note what became of some subjects. Two looks at one rule wait for each other here."""
-    if not _is_still(row):
+    if not is_still(row):
         return
     names = [each.subject for each in seen]
     known = {each.subject: each for each in Alert.objects.filter(rule=row, subject__in=names)}
@@ -152,8 +152,9 @@ def _update(alerts: Sequence[Alert], fields: Sequence[str]) -> None:
         )
 
 
-def _is_still(row: AlertRule) -> bool:
-    """Lock the rule; whether it is there and as it was when the look began."""
+def is_still(row: AlertRule) -> bool:
+    """Lock the rule, in the caller's transaction; whether it is there and as it was when the look
+    began."""
     locked = AlertRule.objects.select_for_update().filter(pk=row.pk, enabled=row.enabled)
     return locked.values_list("updated_at", flat=True).first() == row.updated_at
 
@@ -257,7 +258,7 @@ def _store(
 ) -> int:
     """Store messages and what they tell, once: who comes second finds the changes told."""
     alerts = [alert for _, told in messages for alert in told]
-    if not _is_still(row):
+    if not is_still(row):
         return 0
     rows = _as_seen(alerts)
     if dict(rows.values_list("pk", "revision")) != {each.pk: each.revision for each in alerts}:
@@ -284,14 +285,18 @@ def store_messages(
     rule: AlertRule | None,
     channels: Sequence[AlertChannel],
     now: datetime,
+    before: str = "",
 ) -> None:
-    """Messages with their deliveries, to be sent by the job; in the caller's transaction."""
+    """Messages with their deliveries, to be sent by the job; in the caller's transaction.
+
+    before: what their lines in the log begin with.
+    """
     stored = AlertMessage.objects.bulk_create(
         AlertMessage(
             project_id=project_id,
             rule=rule,
             key=message.key,
-            headline=headline(message)[:500],
+            headline=f"{before}{headline(message)}"[:500],
             body=orjson.dumps(message).decode(),
             created_at=now,
         )

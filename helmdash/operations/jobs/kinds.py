@@ -13,7 +13,7 @@ from helmdash import conf
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.rollups.periods import moment_of
 from helmdash.operations import triage, weekly_mail
-from helmdash.operations.alerts import delivering, looking, noting_lags
+from helmdash.operations.alerts import delivering, looking, noting_lags, repeating
 from helmdash.operations.alerts.delivering import Sending
 from helmdash.operations.database import statistics
 from helmdash.operations.demo import loading
@@ -63,6 +63,7 @@ def _count_older(run: Run) -> Done:
 
 def _look_for_alerts(run: Run) -> Done:
     messages = looking.look_at_due(now=run.now, go_on=run.go_on)
+    messages += repeating.tell_again(now=run.now, go_on=run.go_on)
     return Done(told=f"made {messages} messages", due_at=None)
 
 
