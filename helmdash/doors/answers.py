@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from http import HTTPStatus
 
 from django.http import HttpResponse
 from django.template.loader import render_to_string
@@ -96,7 +97,10 @@ async def send_at_once(
     `headers` have names in small letters, content-length not among them. Raises RuntimeError for
     bytes that no header may hold.
     """
-    sent = [*headers, (b"content-length", b"%d" % len(body))]
+    if status == HTTPStatus.NO_CONTENT:  # ends with its head, which may not say otherwise
+        sent, body = [header for header in headers if header[0] != b"content-type"], b""
+    else:
+        sent = [*headers, (b"content-length", b"%d" % len(body))]
     if connection is not None and connection.answer_whole(status, sent, body):
         return
     await send({"type": "http.response.start", "status": status, "headers": sent})

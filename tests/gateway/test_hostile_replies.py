@@ -219,6 +219,30 @@ def test_what_is_no_answer_is_a_failure_and_another_success_keeps_its_status(
         assert (call["cause"] or {}).get("name") == cause
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kind", [*UPSTREAMS, RESPONSES])
+def test_a_success_without_a_body_keeps_its_status_too(
+    place: Place, kind: str, stream: bool
+) -> None:
+    shape = "openai_responses" if kind == RESPONSES else kind
+    for status in (201, 204, 205):
+        place.mirror.whole, place.mirror.status = b"", status
+
+        answer = place.ask(shape, kind, stream=stream)
+
+        assert (answer.status_code, answer.content) == (status, b"")
+        lengths = None if status == 204 else "0"
+        assert answer.headers.get("content-length") == lengths
+        assert "transfer-encoding" not in answer.headers
+        call_id = answer.headers["x-helmdash-call-id"]
+        place.assert_recorded([call_id])
+        call = place.api.get(f"/calls/{call_id}").json()
+        assert (call["http_status"], call["cause"]["name"]) == (status, "likely_timeout")
+    # The connection goes on behind an answer that says no length.
+    place.mirror.forget()
+    assert place.ask(shape, kind).status_code == 200
+
+
 _PICTURE = "iVBORw0KGgo="
 _URL = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_PICTURE}"}}
 _DRAWN = {"type": "image_generation_call", "id": "ig1", "status": "completed", "result": _PICTURE}

@@ -28,8 +28,7 @@ def response_to(exchange: Exchange, reply: NoReply | ErrorReply | WholeReply) ->
             error = normalise_overflow_error(replace(reply.error, status=status), exchange)
         case WholeReply() if reply.is_native:
             body, content_type = reply.translator.pass_whole(reply.data), (reply.content_type,)
-            # One that stands for a body is not sent without one.
-            status = reply.status if body else status
+            status = reply.status
         case WholeReply() if reply.reply.error is not None:
             error = replace(reply.reply.error, status=reply.reply.error.status or 502)
         case WholeReply():
