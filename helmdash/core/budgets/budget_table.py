@@ -2,7 +2,8 @@
 
 Aliases and the `:free` rule are ours (helmdeck ADR 050 has the rows). Ids compare trimmed and
 without regard to letter case. The order is exact key, longest prefix, alias (only where no row of
-its own matches), the `:free` rule on whichever row won, fallback.
+its own matches), the `:free` rule on whichever row won, fallback. A name without a tag is exactly
+the one with Ollama's tag `:latest`, too.
 """
 
 from __future__ import annotations
@@ -38,7 +39,13 @@ from helmdash.core.budgets.learned_windows import (
     variant_of,
 )
 from helmdash.core.budgets.lines import lines_of
-from helmdash.core.budgets.model_names import bare_name, model_key, spellings_of, split_window
+from helmdash.core.budgets.model_names import (
+    LATEST_TAG,
+    bare_name,
+    model_key,
+    spellings_of,
+    split_window,
+)
 from helmdash.core.budgets.trials import Arm, InTrial, TrialRule
 
 # Generations between two hard guidances where a row sets none ("Context Health Monitor").
@@ -322,8 +329,8 @@ class BudgetTable:
     def _match(self, wanted: str) -> _Match:
         row = self._own_row(wanted)
         if row is not None:
-            exact = _normalised(row.key) == wanted
-            return _Match(row=row, rule=MatchRule.EXACT if exact else MatchRule.PREFIX)
+            rule = MatchRule.EXACT if _is_exact(row, wanted) else MatchRule.PREFIX
+            return _Match(row=row, rule=rule)
         for alias in self._aliases:
             respelled = _respell(wanted, alias)
             row = self._own_row(respelled) if respelled else None
@@ -333,7 +340,10 @@ class BudgetTable:
 
     def _own_row(self, wanted: str) -> BudgetSpec | None:
         """Find the row with the longest key that starts the id (the id itself is the longest)."""
-        for end in range(len(wanted), 0, -1):
+        row = self._rows.get(wanted) or self._rows.get(wanted + LATEST_TAG) if wanted else None
+        if row is not None:
+            return row
+        for end in range(len(wanted) - 1, 0, -1):
             row = self._rows.get(wanted[:end])
             if row is not None:
                 return row
@@ -432,14 +442,20 @@ class BudgetTable:
         yield Candidate(key="", rule=MatchRule.FALLBACK, won=won, why=why)
 
     def _explain_rows(self, wanted: str, match: _Match, final: MatchRule) -> Iterator[Candidate]:
-        matching = [row for row in self._all if row.key.strip() and _starts(wanted, row.key)]
+        matching = [
+            row
+            for row in self._all
+            if row.key.strip() and (_starts(wanted, row.key) or _is_exact(row, wanted))
+        ]
         for row in sorted(matching, key=lambda row: -len(_normalised(row.key))):
-            exact = _normalised(row.key) == wanted
-            rule = MatchRule.EXACT if exact else MatchRule.PREFIX
+            rule = MatchRule.EXACT if _is_exact(row, wanted) else MatchRule.PREFIX
             won = row is match.row and final is rule
-            yield Candidate(key=row.key, rule=rule, won=won, why=self._why_row(row, match, won=won))
+            why = self._why_row(row, match, wanted, won=won)
+            yield Candidate(key=row.key, rule=rule, won=won, why=why)
 
-    def _why_row(self, row: BudgetSpec, match: _Match, *, won: bool) -> str:
+    def _why_row(self, row: BudgetSpec, match: _Match, wanted: str, *, won: bool) -> str:
+        if won and match.rule is MatchRule.EXACT and not _starts(wanted, row.key):
+            return f"The id is this key: a name without a tag is {LATEST_TAG[1:]} at Ollama."
         if won:
             exact = match.rule is MatchRule.EXACT
             return "The id is this key." if exact else "The longest key that starts the id."
@@ -449,6 +465,8 @@ class BudgetTable:
             return "The best matching row; the :free rule then lowers its figures."
         if self._rows[_normalised(row.key)] is not row:
             return "Another row has the same key and goes before it (a project's before a global)."
+        if not _starts(wanted, row.key):
+            return f"The id itself is a key: {match.row.key}."
         return f"A longer key matches: {match.row.key}."
 
     def _explain_aliases(self, wanted: str, match: _Match, final: MatchRule) -> Iterator[Candidate]:
@@ -545,6 +563,10 @@ def _row_limit(row: BudgetSpec, rule: MatchRule, *, is_operators: bool) -> RowLi
 def _variant_of(tier: Tier) -> PromptVariant:
     """One step is asked of a model whose structured output breaks under load (helmdeck ADR 053)."""
     return PromptVariant.FULL_STEPS if has_full_trust(tier) else PromptVariant.SINGLE_PICK
+
+
+def _is_exact(row: BudgetSpec, wanted: str) -> bool:
+    return _normalised(row.key) in (wanted, wanted + LATEST_TAG)
 
 
 def _starts(wanted: str, key: str) -> bool:

@@ -21,7 +21,7 @@ _SUFFIX = re.compile(r"\s*\[(\d{1,4})(k|m)\]$", re.I)
 _BETA = re.compile(rb"(?<![\w-])context-(\d{1,4})(k|m)(?=-|,|\s|$)")
 _UNITS = {"k": 1_000, "m": 1_000_000}
 # Ollama's tag of a name that has none; the prefix of Gemini's API.
-_LATEST = ":latest"
+LATEST_TAG = ":latest"
 _GEMINI = "models/"
 # An alias may lead to another one; none leads further in practice.
 _MOST_HOPS = 3
@@ -80,7 +80,7 @@ def model_key(model: str, *, provider: str | None, spellings: Sequence[Spelling]
 
     `provider`: who answered; None: not told, so the id itself has to say it.
     """
-    key = split_window(model.strip()).model.lower().removesuffix(_LATEST)
+    key = split_window(model.strip()).model.lower().removesuffix(LATEST_TAG)
     named = (provider or "").strip().lower()
     if named and not key.startswith(f"{named}/"):
         respelled = _respelled(key, spellings)

@@ -35,6 +35,35 @@ def make_row(key: str, **over: object) -> BudgetSpec:
 @pytest.mark.parametrize(
     ("model", "key", "rule"),
     [
+        ("ollama/llama3", "ollama/llama3:latest", "exact"),
+        (" Ollama/Llama3 ", "ollama/llama3:latest", "exact"),
+        ("ollama/llama3:latest", "ollama/llama3:latest", "exact"),
+        ("ollama/llama3[32k]", "ollama/llama3:latest", "exact"),
+        ("local/llama3", "ollama/llama3:latest", "alias"),
+        ("ollama/llama3.2", "ollama/", "prefix"),  # other models begin alike
+        ("ollama/llama3:70b", "ollama/", "prefix"),
+        ("ollama/qwen", "ollama/qwen", "exact"),  # the id itself goes before it
+        ("ollama/qwen:latest", "ollama/qwen:latest", "exact"),
+        ("ollama/phi:latest", "ollama/phi", "prefix"),
+    ],
+)
+def test_a_name_without_a_tag_is_the_latest_as_ollama_has_it(
+    model: str, key: str, rule: str
+) -> None:
+    keys = ("ollama/", "ollama/llama3:latest", "ollama/qwen", "ollama/qwen:latest", "ollama/phi")
+    rows = [make_row(key) for key in keys]
+    table = make_table(*rows, aliases=[Alias(prefix="local/", target="ollama/")])
+
+    resolution = table.resolve(model)
+
+    assert (resolution.matched_key, resolution.rule) == (key, rule)
+    assert [each.key for each in resolution.candidates if each.won] == [key]
+    assert table.row_of(model).key == table.key_to_edit(model) == key
+
+
+@pytest.mark.parametrize(
+    ("model", "key", "rule"),
+    [
         ("a/b", "a/b", "exact"),
         ("a/b-large", "a/b-large", "exact"),  # exact goes before prefix
         ("a/b-largest", "a/b-large", "prefix"),  # the longest prefix
