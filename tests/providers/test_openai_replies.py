@@ -291,6 +291,28 @@ def test_a_chunk_that_is_all_usage_is_dropped_with_nothing_else() -> None:
     assert shown == b": hi\n\n" + kept + quoted + b"data: [DONE]\n\n"
 
 
+@pytest.mark.parametrize("choices", ['"choices":[],', '"choices":null,', ""])
+def test_a_chunk_that_is_all_usage_is_dropped_however_it_has_no_choices(choices: str) -> None:
+    """A list that nobody filled is null in Go; an SDK's loop over it would fail."""
+    usage = f'data: {{"id":"r",{choices}"usage":{{"prompt_tokens":1}}}}\n\n'.encode()
+    passing = OpenAIStreamFilter(hide_usage=True)
+
+    shown, events = passing.feed(usage + b"data: [DONE]\n\n")
+
+    assert shown == b"data: [DONE]\n\n"
+    assert UsageSeen in [type(event) for event in events]
+
+
+def test_an_error_beside_the_usage_is_not_dropped_with_it() -> None:
+    error = b'data: {"choices":[],"usage":{"prompt_tokens":1},"error":{"message":"full"}}\n\n'
+    passing = OpenAIStreamFilter(hide_usage=True)
+
+    shown, events = passing.feed(error)
+
+    assert shown == b'data: {"choices":[],"error":{"message":"full"}}\n\n'
+    assert Failed in [type(event) for event in events]
+
+
 # --- whatever comes, nothing raises
 
 JSON = st.recursive(

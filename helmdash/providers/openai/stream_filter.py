@@ -70,7 +70,7 @@ def _without_usage(block: bytes, data: bytes, chunk: Object) -> bytes:
         for said in _NULL_USAGE:
             if said in block:
                 return block.replace(said, b"", 1)
-    if chunk["usage"] is not None and chunk.get("choices") == []:
+    if chunk["usage"] is not None and not chunk.get("choices") and "error" not in chunk:
         return b""
     kept = without_members(data, ("usage",))
     start = block.find(data)
