@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.support.environment import ROOT
-from tests.support.processes import free_port
+from tests.support.processes import free_port, run_python
 from tests.support.server import Served
 
 CALL = {
@@ -105,6 +105,37 @@ def test_the_liveness_checks_and_static_files_need_no_key(served: Served) -> Non
     sheet = httpx.get(served.base_url + style[1])
     assert sheet.status_code == 200
     assert "immutable" in sheet.headers["cache-control"]
+
+
+@pytest.mark.one_database
+def test_a_sign_in_link_is_of_the_server_that_runs_and_not_of_the_shell(
+    serve: Callable[..., Served],
+) -> None:
+    server = serve()
+    other = run_python(
+        "manage.py",
+        "member",
+        "link",
+        "admin",
+        env={**server.environment(), "PORT": "29999"},
+        timeout=120,
+    )
+    link = re.search(r"http\S+/login/link/\S+", other.stdout)
+    assert link is not None
+    with httpx.Client() as browser:
+        page = browser.get(link[0], follow_redirects=True)
+    assert (page.status_code, page.url.port) == (200, server.port)
+
+    public = {"HELMDASH_PUBLIC_URL": "https://helm.example"}
+    for is_running, settings, url in (
+        (True, public, "https://helm.example/"),
+        (False, {"PORT": "29999"}, "http://127.0.0.1:29999/"),
+    ):
+        if not is_running:
+            server.kill()  # it can tell nobody that it ends
+        env = {**server.environment(), **settings}
+        told = run_python("manage.py", "member", "link", "admin", env=env, timeout=120)
+        assert f"Sign in     {url}login/link/" in told.stdout, told.stderr
 
 
 def test_a_stranger_host_name_is_refused(served: Served) -> None:

@@ -8,7 +8,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from helmdash import conf
 from helmdash.cli.base import BaseCommand
-from helmdash.cli.base_url import base_url
+from helmdash.cli.serving import running_url
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.core.text.visible import visible_name
 from helmdash.operations.access import sign_in_links
@@ -80,5 +80,5 @@ class Command(BaseCommand):
         path = sign_in_links.find_link_path(username=user)
         if path is None:
             raise CommandError(f"user: there is no active account called {user}")
-        self.stdout.write(f"Sign in     {base_url(conf.env())}{path}")
+        self.stdout.write(f"Sign in     {running_url(conf.env())}{path}")
         self.stdout.write("            (this link works once, for a day)")

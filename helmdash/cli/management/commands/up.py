@@ -26,6 +26,7 @@ from helmdash import __version__, conf
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
 from helmdash.cli.refused_upstreams import refused_upstreams
+from helmdash.cli.serving import told_as_serving
 from helmdash.cli.writer.keeping import writer_process
 from helmdash.core.access.permissions import SHELL
 from helmdash.installation import SHELL_COMMAND
@@ -86,7 +87,10 @@ class Command(BaseCommand):
             )
         if options["setup_only"]:
             return
-        with nullcontext() if env.writer == "thread" else writer_process():
+        with (
+            told_as_serving(env),
+            nullcontext() if env.writer == "thread" else writer_process(),
+        ):
             _serve(env)
 
     def _say_waiting(self) -> None:
