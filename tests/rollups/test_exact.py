@@ -411,6 +411,26 @@ def test_rebuilding_puts_right_what_is_wrong(project: ProjectInfo) -> None:
     assert (again.calls, again.wrong) == (4, 0)
 
 
+def test_what_is_removed_while_it_is_counted_ends_the_counting(project: ProjectInfo) -> None:
+    """The demo is loaded anew or removed under it: other projects have their turn."""
+    _fill(project)
+    seen: list[Rebuilt] = []
+
+    def remove(done: Rebuilt) -> None:
+        seen.append(done)
+        RollupState.objects.all().delete()
+
+    rebuild(actor=SHELL, project_id=project.id, progress=remove)
+    gone = rebuild(actor=SHELL, project_id=project.id + 100, progress=seen.append)
+
+    assert len(seen) == 1
+    assert (gone.calls, RollupState.objects.count()) == (0, 0)
+
+    RollupState.objects.create(project_id=project.id, is_complete=False)
+    assert rebuild_some(is_over=lambda: bool(RollupState.objects.all().delete()))
+    assert not rebuild_some(is_over=lambda: True)
+
+
 def test_after_an_upgrade_older_calls_are_counted_step_by_step(project: ProjectInfo) -> None:
     """While others record, and by several processes; what is reached is right at once."""
     _fill(project)

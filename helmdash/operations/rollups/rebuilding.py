@@ -36,7 +36,7 @@ from helmdash.core.rollups.periods import Width, first_quarter, moment_of, perio
 from helmdash.operations.database.transactions import write, write_and_pause
 from helmdash.operations.rollups.folding import fold_all, take_turn
 from helmdash.operations.rollups.storing import store_slots
-from helmdash.records.models import Call, Fit, PlanRecord, Rollup, RollupState
+from helmdash.records.models import Call, Fit, PlanRecord, Project, Rollup, RollupState
 from helmdash.records.rollup_keys import key_text
 from helmdash.records.rollup_rows import Slot, read_periods, read_quarter
 
@@ -61,15 +61,16 @@ Progress = Callable[[Rebuilt], None]
 
 
 def rebuild(*, actor: Actor, project_id: int, progress: Progress, anew: bool = False) -> Rebuilt:
-    """Count all calls of a project; goes on where it broke off, unless it is to begin `anew`.
+    """Count all calls of a project; goes on where it broke off, unless it is to begin `anew`, and
+    ends where the project, or all that is in it, is removed meanwhile.
 
     Raises Forbidden.
     """
     require(actor, Right.ADMINISTER, project_id=project_id)
     fold_all()
-    state, _ = RollupState.objects.get_or_create(project_id=project_id)
-    write(partial(_forget, state.pk, anew=anew))
     done = Rebuilt()
+    if not write(partial(_begin, project_id, anew=anew)):
+        return done
     while write_and_pause(partial(_step, project_id, done)):
         progress(done)
     return done
@@ -92,21 +93,29 @@ def rebuild_some(*, is_over: Callable[[], bool]) -> bool:
     return False
 
 
-def _forget(key: int, *, anew: bool) -> None:
-    """Levels are counted anew by the next fold; until then pages count the conversations
+def _begin(project_id: int, *, anew: bool) -> bool:
+    """False where there is no such project any more.
+
+    Levels are counted anew by the next fold; until then pages count the conversations
     themselves. In turn: a fold under way would write the counts back that it has read."""
     take_turn(wait=True)
+    if not Project.objects.select_for_update(no_key=True).filter(pk=project_id).exists():
+        return False
     changes: dict[str, Any] = {"levels": None} | ({"rebuilt_down_to": None} if anew else {})
-    RollupState.objects.filter(pk=key).update(**changes)
+    RollupState.objects.update_or_create(project_id=project_id, defaults=changes)
+    return True
 
 
 def _step(project_id: int, done: Rebuilt, *, is_all: bool = True) -> bool:
-    """Have the next quarter-hour be right, and what is composed of it; False where none is left.
+    """Have the next quarter-hour be right, and what is composed of it; False where none is left,
+    or all was removed.
 
     is_all: every marginal; else those that are missing, where these are of plans alone.
     """
     take_turn(wait=True)
-    state = RollupState.objects.select_for_update().get(project_id=project_id)
+    state = RollupState.objects.select_for_update().filter(project_id=project_id).first()
+    if state is None:
+        return False
     before = state.rebuilt_down_to
     some = OF_PLANS if not is_all and _misses_only_plans(state) else _ALL
     quarter = _newest(project_id, before, state.kept_from, some)
