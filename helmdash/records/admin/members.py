@@ -26,6 +26,7 @@ from helmdash.records.admin.scoped import (
     Noted,
     ScopedModelAdmin,
     ScopedTabularInline,
+    SoundSelection,
 )
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.audit import note, note_row, values_of
@@ -190,7 +191,13 @@ class MembershipAdmin(OneTransaction, HistoryMixin, ScopedModelAdmin[Membership]
         return None if is_kept else f"{LAST_OWNER}."
 
 
-class AccountAdmin(Light, OneTransaction, Noted, auth_admin.UserAdmin):  # type: ignore[type-arg]  # cannot be subscripted
+class AccountAdmin(
+    Light,
+    SoundSelection,
+    OneTransaction,
+    Noted,
+    auth_admin.UserAdmin,  # type: ignore[type-arg]  # cannot be subscripted
+):
     """Accounts, for superusers. What people may do is their memberships' affair.
 
     So neither the staff flag nor groups nor single permissions are shown: they decide nothing.

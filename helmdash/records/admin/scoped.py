@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any, Final, TypeVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth import get_permission_codename
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import ForeignKey, Model, QuerySet
 from django.forms import BaseInlineFormSet, Media, ModelChoiceField
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from helmdash.core.access.permissions import Person
 from helmdash.records.admin import typed
@@ -25,6 +27,9 @@ from helmdash.records.rights import has_permission, person_of, projects_with, vi
 
 _M = TypeVar("_M", bound=Model)
 _P = TypeVar("_P", bound=Model)
+
+
+_NO_ROWS = "Nothing was done: what was selected is no row of this list."
 
 
 class OwnProjects(admin.RelatedFieldListFilter):
@@ -148,7 +153,27 @@ _SCRIPTS: Final = (
 )
 
 
-class ScopedModelAdmin(Light, Noted, _RowPermissions, typed.ModelAdmin[_M]):
+class SoundSelection:
+    """For a ModelAdmin: an action on rows whose numbers are none is told, where Django fails."""
+
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse | None:
+        """What an action answers; None: the list is shown again."""
+        number = queryset.model._meta.pk
+        try:
+            for each in request.POST.getlist(ACTION_CHECKBOX_NAME):
+                number.clean(each, None)
+        except ValidationError:
+            self.message_user(request, _NO_ROWS, messages.WARNING)  # type: ignore[attr-defined]
+            return None
+        answer: HttpResponse | None = super().response_action(  # type: ignore[misc]
+            request, queryset, *args, **kwargs
+        )
+        return answer
+
+
+class ScopedModelAdmin(Light, SoundSelection, Noted, _RowPermissions, typed.ModelAdmin[_M]):
     """For every table of ours. A form finds out who fills it in by its attribute `person`."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
