@@ -259,6 +259,12 @@ class PlanForm(forms.Form):
     def clean_catalog(self) -> dict[str, object] | None:
         return _catalog(self.cleaned_data["catalog"])
 
+    def clean_continues(self) -> str:
+        name: str = self.cleaned_data["continues"]
+        if "/" in name:  # has no page, whatever else is wrong
+            raise forms.ValidationError(f"there is no plan {name} in this project")
+        return name
+
     @property
     def has_more(self) -> bool:
         """Whether a field is filled, or faulty, that is folded away otherwise."""

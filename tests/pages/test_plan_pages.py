@@ -563,6 +563,8 @@ FAULTS = [
     ({"max_tokens": "many"}, "Output, tokens at most", "whole number"),
     ({"prompt_variant": "both"}, "Prompt variant", "single_pick"),
     ({"continues": "nope"}, "The plan to go on with", "there is no plan"),
+    # no address of a plan, and something else is wrong as well
+    ({"continues": "../nope", "intent": ""}, "The plan to go on with", "there is no plan"),
 ]
 
 
