@@ -1,18 +1,23 @@
-"""Counting anew keeps nobody out."""
+"""Who writes rollups: counting anew keeps nobody out, and none are written for what is going."""
 
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from django.db import connection
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.database.transactions import write
+from helmdash.operations.demo.loading import begin_demo, remove_demo
+from helmdash.operations.rollups import folding
 from helmdash.operations.rollups.rebuilding import rebuild
+from helmdash.queries.access import project_info
+from helmdash.records.models import Project, Rollup
 from tests.factories import NOW, make_capture, make_project, record
 
 
@@ -48,3 +53,32 @@ def test_others_have_their_turn_between_the_steps_of_a_rebuild() -> None:
     kept_out = sum(earlier == later for earlier, later in pairwise(before_steps))
     assert len(before_steps) >= 24
     assert kept_out <= len(before_steps) // 4
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time")
+@pytest.mark.django_db(transaction=True)
+def test_a_demo_is_not_removed_under_those_who_count_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_project()
+    begin_demo(actor=SHELL)
+    demo = project_info(Project.objects.get(is_demo=True))
+    record(make_capture(started_at=NOW), project=demo)
+    store = folding.store_slots
+
+    def remove() -> bool:
+        try:
+            return remove_demo(actor=SHELL)
+        finally:
+            connection.close()
+
+    def store_late(*args: Any, **kwargs: Any) -> Any:
+        removal = threads.submit(remove)
+        wait([removal], timeout=1)
+        removals.append(removal)
+        return store(*args, **kwargs)
+
+    removals: list[Future[bool]] = []
+    monkeypatch.setattr(folding, "store_slots", store_late)
+    with ThreadPoolExecutor(1) as threads:
+        assert folding.fold() == 1
+        assert removals[0].result()
+    assert not Rollup.objects.exists()

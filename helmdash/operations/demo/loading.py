@@ -19,6 +19,7 @@ from helmdash.operations.demo.fixtures import captures_of, read_fixture, time_of
 from helmdash.operations.demo.plans import load_plans
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.operations.recording.calls import record_calls
+from helmdash.operations.rollups.folding import take_turn
 from helmdash.queries.access import project_info
 from helmdash.records import audit
 from helmdash.records.models import (
@@ -169,6 +170,7 @@ def _fill_project(row: Project, now: datetime, progress: Progress) -> int:
     if row.catalogs.exists():
         tell("removing what there was", 0)
         with transaction.atomic():
+            take_turn(wait=True)
             _delete_rows(row)
     body = read_fixture("catalog")
     add_revision(project_id=row.pk, name="demo", body=body, now=now, make_current=True)
@@ -217,6 +219,8 @@ def remove_demo(*, actor: Actor) -> bool:
 def _remove(actor: Actor) -> bool:
     require_right(actor)
     with transaction.atomic():
+        # First, for who counts needs the project's row: it has ended, or finds nothing.
+        take_turn(wait=True)
         # Whoever fills it in another process waits here with its next row, and finds it gone.
         project = _project(lock=True)
         if project is None:
