@@ -60,6 +60,12 @@ from tests.operations.alert_support import (
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
+PAGED = ("trigger", "resolve")
+
+
+def hooked(receiver: Receiver) -> list[tuple[str, str]]:
+    bodies = [body for name, body in receiver.got if name == "webhook"]
+    return [(each["status"], each["title"]) for body in bodies for each in body["alerts"]]
 
 
 @pytest.fixture
@@ -434,6 +440,51 @@ def test_who_was_told_of_an_alert_hears_of_its_end_where_nobody_looks_any_more(
 
     erase_conversation(actor=SHELL, project=project, conversation="told", now=NOW + HOUR)
     assert not AlertMessage.objects.filter(body__contains="told is critical").exists()
+
+
+@pytest.mark.parametrize("group_s", [30, 0])
+def test_a_channel_that_a_rule_tells_no_more_is_told_that_what_it_was_told_of_is_over(
+    project: ProjectInfo, group_s: int
+) -> None:
+    """For it: the alert goes on, and who is still told hears of its end when it comes."""
+    hook, pager = channel(project), channel(project, ChannelKind.PAGERDUTY)
+    number = rule(project, RuleKind.LEVEL, hook, pager, group_s=group_s)
+    for name in ("goes on", "erased"):
+        call(project, CRITICAL, name)
+    look(NOW + 5 * SECOND)
+    look(NOW + 40 * SECOND)
+    receiver = Receiver()
+    receiver.deliver(now=NOW + MINUTE)
+    call(project, CRITICAL, "fresh", at=NOW + 2 * MINUTE)
+    look(NOW + 2 * MINUTE)
+
+    def edit(**over: Any) -> None:
+        given = {"name": "level", "kind": RuleKind.LEVEL, "level": "caution", "enabled": True}
+        editing.save_rule(
+            actor=SHELL,
+            project_id=project.id,
+            edit=RuleEdit(**given, group_s=group_s, **over),
+            rule_id=number,
+            now=NOW + 2 * MINUTE,
+        )
+
+    edit(channels=(hook,))
+    edit(channels=(hook,))
+    receiver.deliver(now=NOW + 2 * MINUTE)
+    pagers = [body for name, body in receiver.got if name == "pagerduty"]
+    triggered, resolved = ([b for b in pagers if b["event_action"] == a] for a in PAGED)
+    assert {b["dedup_key"] for b in triggered} == {b["dedup_key"] for b in resolved}
+    assert len(resolved) == (1 if group_s else 3)
+    assert {status for status, _ in hooked(receiver)} == {"firing"}
+
+    call(project, HEALTHY, "goes on", at=NOW + 3 * MINUTE)
+    look(NOW + 3 * MINUTE)
+    look(NOW + 4 * MINUTE)
+    erase_conversation(actor=SHELL, project=project, conversation="erased", now=NOW + 4 * MINUTE)
+    receiver.deliver(now=NOW + 4 * MINUTE)
+    over = [title for status, title in hooked(receiver) if status == "resolved"]
+    assert over == ["goes on is critical", "an erased conversation"]
+    assert len([1 for name, _ in receiver.got if name == "pagerduty"]) == len(pagers)
 
 
 def test_who_is_erased_is_in_no_message_and_old_ones_go(project: ProjectInfo) -> None:

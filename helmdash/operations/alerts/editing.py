@@ -26,7 +26,7 @@ from helmdash.core.alerts.messages import Entry, Message
 from helmdash.core.alerts.quiet import QuietHours
 from helmdash.core.alerts.rules import RuleKind, RuleSettings
 from helmdash.core.upstreams.addresses import origin_of, path_problem, url_problem
-from helmdash.operations.alerts.looking import channels_of, end_all, store_messages
+from helmdash.operations.alerts.looking import channels_of, end_all, store_messages, take_leave
 from helmdash.operations.database.transactions import write
 from helmdash.queries.alerts.rules import known_zone
 from helmdash.records import audit
@@ -119,8 +119,9 @@ def save_rule(
     *, actor: Actor, project_id: int, edit: RuleEdit, rule_id: int | None = None, now: datetime
 ) -> int:
     """Store a new rule, or change one: its number. It is looked at from then on, at what changes
-    from then on. One that is switched off tells its channels that what it told of is over. Raises
-    Forbidden and AlertProblem."""
+    from then on. One that is switched off tells its channels that what it told of is over, and so
+    does one that is told to tell other channels those that it had. Raises Forbidden and
+    AlertProblem."""
     require(actor, Right.CHANGE_SETTINGS, project_id=project_id)
     rule_settings(edit)
     told: list[AlertChannel] | None = None
@@ -130,13 +131,17 @@ def save_rule(
         row: AlertRule = _row(AlertRule, project_id, rule_id, most=MOST_RULES)
         before = audit.values_of(row) if row.pk else None
         # Before somebody takes a channel away with the same edit.
-        told = channels_of(row) if row.pk and row.enabled and not edit.enabled else None
+        had = channels_of(row) if row.pk and row.enabled else None
+        told = None if edit.enabled else had
         if row.pk and row.kind != edit.kind.value:
             raise AlertProblem(kind="a rule keeps its kind: make another one")
         own = AlertChannel.objects.filter(project_id=project_id, pk__in=edit.channels)
         channels = sorted(own.values_list("pk", flat=True))
         if edit.enabled and not channels:
             raise AlertProblem(channels="choose a channel, or leave the rule switched off")
+        left = [each for each in had or () if each.pk not in channels]
+        if edit.enabled and left:
+            take_leave(row, channels=left, now=now)
         kind = core_rules.KINDS[edit.kind]
         row.uid = row.uid or secrets.token_hex(16)
         row.name, row.kind = edit.name.strip(), edit.kind.value

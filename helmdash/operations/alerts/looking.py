@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -115,6 +116,42 @@ def end_all(row: AlertRule, *, why: str, channels: Sequence[AlertChannel], now: 
         over = [Seen(subject=each, severity=None, detail=why) for each in some]
         write(lambda: _apply(row, over, now))  # noqa: B023
     return _say(row, settings_of(row), lambda state: state.is_known, channels, now)
+
+
+def take_leave(row: AlertRule, *, channels: Sequence[AlertChannel], now: datetime) -> None:
+    """Tell channels that a rule tells no more that what it told of is over for them, also in quiet
+    hours; in the caller's transaction. The alerts go on, for those that are still told.
+    """
+    told = [state_of(each) for each in Alert.objects.filter(rule=row, told_episode=F("episode"))]
+    why = "this rule does not tell this channel any more"
+    over = [
+        replace(
+            each,
+            detail=why,
+            resolved_at=each.resolved_at or now,
+            changed_at=now,
+            revision=each.revision + 1,
+        )
+        for each in told
+        if each.is_firing or each.is_end_untold
+    ]
+    messages = messages_of(
+        over,
+        uid=row.uid,
+        project=row.project.slug,
+        rule=row.name,
+        kind=row.kind,
+        firing=0,
+        is_grouped=row.group_s > 0,
+    )
+    # Of no rule: what the rule has told last is what its own channels heard.
+    store_messages(
+        [message for message, _ in messages],
+        project_id=row.project_id,
+        rule=None,
+        channels=channels,
+        now=now,
+    )
 
 
 # --- states
