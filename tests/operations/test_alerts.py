@@ -459,7 +459,7 @@ def test_a_channel_that_a_rule_tells_no_more_is_told_that_what_it_was_told_of_is
     look(NOW + 2 * MINUTE)
 
     def edit(**over: Any) -> None:
-        given = {"name": "level", "kind": RuleKind.LEVEL, "level": "caution", "enabled": True}
+        given: Any = {"name": "level", "kind": RuleKind.LEVEL, "level": "caution", "enabled": True}
         editing.save_rule(
             actor=SHELL,
             project_id=project.id,

@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
+from helmdash.core.access.permissions import SHELL
+from helmdash.core.budgets.learned_windows import LimitSource
+from helmdash.operations.budgets.editing import change_budget
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.budgets import budgets
 from helmdash.queries.conversations.care import needs_attention
 from helmdash.queries.conversations.under_way import under_way
+from helmdash.records.models import Conversation
 from tests.factories import NOW, make_capture
 from tests.recording.support import CRITICAL, make_ruled_project, record
 
@@ -50,7 +55,7 @@ def test_who_fills_up_who_stands_still_and_who_is_quiet(
     talk(project, "answered", 80_000, 90_000, 99_000, ago=45)
     talk(project, "yesterday", CRITICAL, ago=25 * 60, **tools)
 
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         found = under_way(project_id=project.id, now=NOW, limit=10)
     (quiet,) = needs_attention(project_id=project.id, now=NOW)
 
@@ -61,3 +66,26 @@ def test_who_fills_up_who_stands_still_and_who_is_quiet(
     assert sorted(told[:2]) == [("near", ("caution", 1)), ("nearer", ("caution", 1))]
     assert told[2:] == [("stalled", None)]
     assert (quiet.id, quiet.is_quiet) == ("yesterday", True)
+
+
+def test_who_fills_up_is_told_by_todays_budget(project: ProjectInfo) -> None:
+    """The calls that come are judged by it."""
+    talk(project, "talk", 80_000, 85_000, 90_000, ago=1)
+    model = Conversation.objects.get().model
+    budget_id = budgets.table(project_id=project.id).lookup(model).budget_id
+    assert budget_id is not None
+
+    def told() -> list[tuple[str, int, int]]:
+        found = under_way(project_id=project.id, now=NOW, limit=10)
+        ahead = [each.projection for each in found if each.projection]
+        return [(each.level.value, each.line, each.generations) for each in ahead]
+
+    before = told()
+    lines = {"optimal_max_tokens": 93_000, "critical_max_tokens": 98_000}
+    change_budget(actor=SHELL, budget_id=budget_id, project_id=project.id, changes=lines)
+
+    assert before == [("caution", 100_000, 3)]
+    assert told() == [("caution", 93_000, 1)]
+    # Judged by the window of a server, which only the calls knew.
+    Conversation.objects.update(limit_source=LimitSource.SERVER.value)
+    assert told() == before

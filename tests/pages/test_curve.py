@@ -228,13 +228,15 @@ def test_a_page_says_in_how_many_calls_the_next_line_is_reached(
     for number in range(4):
         usage = {"prompt_tokens": 60_000 + 5_000 * number}
         record(make_capture(id=f"n{number}", usage=usage), project=project)
+    before = owner.get("/conversations/talk/").content.decode()
     owner.post("/budgets/of-call/n1/", {"caution": "90000", "window": "128000", "do": "save"})
 
     html = owner.get("/conversations/talk/").content.decode()
 
     assert faults(html) == []
-    # As the calls were judged: 70 % of 128,000, and 14,600 tokens to go.
-    assert re.search(r"The caution line, 100,000 tokens, in about 6 calls", html)
+    assert "The caution line, 100,000 tokens, in about 6 calls" in before
+    # The calls that come are judged by it, and not by the 100,000 of those that the curve shows.
+    assert "The caution line, 90,000 tokens by today's budget, in about 4 calls" in html
     assert 'class="ahead"' in html
     assert "edits of the budget" in html
     assert re.search(r"after 4</td><td>budget openai/gpt-4o added by owner", html)

@@ -14,6 +14,9 @@ from itertools import pairwise
 from statistics import median
 from typing import Final, NamedTuple
 
+from helmdash.core.budgets.budgets import EffectiveBudget
+from helmdash.core.budgets.health import Health
+from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import HELD, HasLines, Level, line_of
 
 # So many prompts tell the recent slope; more would tell of what the agent did before.
@@ -73,6 +76,16 @@ def project(
     pace_s = max((newest.at - recent[0].at).total_seconds(), 0.0) / max(span, 1)
     time = timedelta(seconds=min(pace_s * generations, _LONGEST.total_seconds()))
     return Projection(level=level, line=line, generations=generations, time=time)
+
+
+def lines_ahead(judged: Health, today: EffectiveBudget) -> HasLines:
+    """The lines of the calls that come after one that was judged: today's budget.
+
+    Those of that call where it was judged by the window of a server, which only calls know, or
+    where today's budget knows no window.
+    """
+    is_told = judged.limit_source is LimitSource.SERVER is not today.limit_source
+    return judged if is_told or today.critical_max_tokens is None else today
 
 
 def _since_fall(prompts: Sequence[Prompt]) -> Sequence[Prompt]:

@@ -9,7 +9,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
-from helmdash.core.budgets import projection
+from helmdash.core.budgets import levels, projection
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.projection import Projection, Prompt
 from helmdash.core.calls.lanes import Lane
@@ -138,7 +138,7 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
     newest = found.conversation
     rules = budgets.table(project_id=project.id).for_conversation(name)
     windows = rules.lookup(newest.model, key=newest.model_key, client_window=newest.client_window)
-    ahead = _ahead(found)
+    ahead = _ahead(found, windows)
     edits = _edits(found, project.id, windows, request.now)
     net = of_conversation(project_id=project.id, conversation=name)
     context: dict[str, object] = {
@@ -149,6 +149,7 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
         "points": curve_points.encoded(found.curve),
         "level_words": curve_points.LEVEL_WORDS,
         "ahead": ahead,
+        "is_ahead_todays": ahead and ahead.line != levels.line_of(ahead.level, found.curve[-1]),
         "is_part": since is not None or up_to is not None,
         "windows": windows,
         "window_mending": window_mending(
@@ -205,9 +206,9 @@ def _calls(project_id: int, conversation: str, lane: Lane) -> CallPage:
     return call_listing.page(project_id=project_id, filters=filters, limit=_CALLS_SHOWN[lane])
 
 
-def _ahead(found: ConversationDetail) -> Projection | None:
-    """How soon the newest prompt passes its next line; None where nothing says so, or an older part
-    is shown."""
+def _ahead(found: ConversationDetail, today: EffectiveBudget) -> Projection | None:
+    """How soon the newest prompt passes its next line by today's budget; None where nothing says
+    so, or an older part is shown."""
     newest = found.conversation
     if not found.curve or newest.is_round_empty:
         return None
@@ -221,7 +222,7 @@ def _ahead(found: ConversationDetail) -> Projection | None:
         and each.prompt_tokens is not None
         and each.is_trusted
     ]
-    return projection.project(prompts, last)
+    return projection.project(prompts, projection.lines_ahead(newest.health, today))
 
 
 def _edits(

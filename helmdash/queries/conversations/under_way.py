@@ -9,10 +9,18 @@ from typing import Final
 
 from django.db.models import F
 
+from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import Level
-from helmdash.core.budgets.projection import NEWEST_PROMPTS, Projection, Prompt, project
+from helmdash.core.budgets.projection import (
+    NEWEST_PROMPTS,
+    Projection,
+    Prompt,
+    lines_ahead,
+    project,
+)
 from helmdash.core.calls.finish import FinishReason
+from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import health_of
 from helmdash.queries.conversations.care import RECENT
 from helmdash.records.models import Call, Conversation
@@ -44,7 +52,8 @@ class UnderWay:
 
 def under_way(*, project_id: int, now: datetime, limit: int) -> tuple[UnderWay, ...]:
     """Those that fill up, the nearest to a line first; then those that stand still, the newest
-    first. Of the newest conversations of the last day. Two queries."""
+    first. By today's budgets, which the calls that come are judged by. Of the newest conversations
+    of the last day. Three queries."""
     rows = {
         row.pk: row
         for row in Conversation.objects.filter(
@@ -78,11 +87,17 @@ def under_way(*, project_id: int, now: datetime, limit: int) -> tuple[UnderWay, 
             prompts[pk].append(Prompt(generation, at, tokens))
     filling: list[UnderWay] = []
     stalled: list[UnderWay] = []
+    table: BudgetTable | None = None
     for pk, row in rows.items():
         if now - row.latest_at < ACTIVE:
-            ahead = project(prompts[pk], row)
+            table = table or budgets.table(project_id=project_id)
+            today = table.for_conversation(row.name).lookup(
+                row.model, key=row.model_key, client_window=row.client_window
+            )
+            lines = lines_ahead(health_of(row), today)
+            ahead = project(prompts[pk], lines)
             if ahead is not None and ahead.generations <= _GENERATIONS_AHEAD:
-                to_critical = project(prompts[pk], row, to=Level.CRITICAL)
+                to_critical = project(prompts[pk], lines, to=Level.CRITICAL)
                 filling.append(_view(row, ahead, to_critical))
                 continue
         is_asked = endings.get(pk) == FinishReason.TOOL_CALLS.value
