@@ -2,7 +2,7 @@
 
 Rule: of the newest prompts since the last fall, the median growth by generation; a single large
 result of a tool moves it little. Nothing is said by fewer than three prompts, of one that does not
-grow, or above the last line.
+grow, above the last line, or where no window is known: calls have no level then.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def project(
     to: the line of this level, whichever others come before it.
     """
     recent = _since_fall(prompts[-NEWEST_PROMPTS:])
-    if len(recent) < _LEAST_PROMPTS:
+    if len(recent) < _LEAST_PROMPTS or lines.critical_max_tokens is None:
         return None
     newest = recent[-1]
     passed = ((line_of(level, lines), level) for level in HELD)

@@ -81,7 +81,7 @@ def test_a_time_that_nobody_waits_is_told_as_far_as_there_is_one(
 ) -> None:
     prompts = [Prompt(n, START + n * apart, n) for n in (1, 2, 3)]
 
-    found = project(prompts, lines(line, None))
+    found = project(prompts, lines(line, 2 * line))
 
     assert found is not None
     assert (found.generations, found.time) == (line - 2, time)
@@ -91,3 +91,10 @@ def test_nothing_is_said_without_a_line() -> None:
     prompts = [Prompt(n, START, n) for n in range(5)]
 
     assert project(prompts, lines(None, None)) is None
+
+
+def test_nothing_is_told_where_no_window_is_known() -> None:
+    """No call to come has a level then, whichever default is above it."""
+    prompts = [Prompt(n, START + timedelta(minutes=n), 10 * n) for n in (1, 2, 3)]
+
+    assert project(prompts, lines(100, None)) is None
