@@ -32,7 +32,7 @@ _TRIMS: Final[Words] = {
     TrimOutcome.WHOLE.value: ("is-healthy", "Nothing cut"),
 }
 _PLANS: Final[Words] = {
-    outcome: (LEVELS[level].css_class, word)
+    outcome: ("is-gap" if outcome == "gap" else LEVELS[level].css_class, word)
     for outcome in ("failed", "partial", "gap", "running", "ok")
     for level, word in (words.outcome(outcome),)
 }

@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from helmdash.pages import list_bars
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import over_time
 from helmdash.queries.conversations.filters import ConversationFilters
@@ -141,3 +142,8 @@ def test_rows_that_were_not_read_are_estimated_by_the_calls(
     first = Conversation.objects.order_by("latest_at").values_list("latest_at", flat=True)[0]
     assert bars(None, lambda: first) == [(1, True)] * 6 + [(1, False)] * 4
     assert over_time.first_moment(project_id=project.id) == first
+
+
+@pytest.mark.parametrize("words", [list_bars._LEVELS, list_bars._TRIMS, list_bars._PLANS])
+def test_parts_of_a_bar_are_told_apart_by_their_look(words: list_bars.Words) -> None:
+    assert len({css_class for css_class, _ in words.values()}) == len(words)
