@@ -11,7 +11,7 @@ import pytest
 
 from tests.clients.shell import WINDOW, pasted, run
 from tests.clients.tales import FULL, FULLEST, OVERFULL, SMALL, run_tales
-from tests.gateway.world import World
+from tests.gateway.world import World, model_of
 from tests.support.upstreams.http import Server
 
 # Upstreams of the tales, by what they speak.
@@ -119,3 +119,26 @@ def test_a_compaction_opens_a_round_and_never_makes_red(
     ]
     assert len({call["conversation"] for call in calls}) == 1
     assert conversation(world, turns[0]["conversation"])["health"]["level"] == "healthy"
+
+
+@pytest.mark.parametrize("fault", ["cut-midway-once", "nothing-once"])
+@pytest.mark.parametrize(
+    ("name", "provider"), [("claude-code", "anthropic"), ("codex", "responses")]
+)
+def test_a_stream_that_an_agent_asks_for_again_is_one_generation(
+    world: World, mark: str, programs: Path, name: str, provider: str, fault: str
+) -> None:
+    """Claude Code asks for it without a stream then."""
+    model = model_of(provider, fault, mark=mark)
+    options = ["--skip-git-repo-check"] if name == "codex" else []
+
+    script = pasted(world, name, model, *options, "'Say hello.'")
+    said = run(programs, programs / "homes" / mark, script)
+
+    assert "Hello" in said
+    asked = model.rpartition("/")[2] if name == "claude-code" else model
+    calls = [call for call in world.calls_to(asked, count=2) if call["lane"] == "main"]
+    first, again = calls[-1], calls[-2]
+    assert first["cause"] is not None, said
+    assert again["cause"] is None, said
+    assert [(each["generation"], each["attempt"]) for each in (first, again)] == [(1, 1), (1, 2)]

@@ -53,6 +53,13 @@ def stream(seconds: float, *texts: str, is_retry: bool = False, **over: Any) -> 
     return make_capture(**{"links": links, "started_at": started_at, "latency_ms": 1000, **over})
 
 
+def whole(seconds: float, *texts: str, **over: Any) -> Capture:
+    """The same without a stream."""
+    made = stream(seconds, *texts, **over)
+    assert made.links is not None
+    return replace(made, links=replace(made.links, is_stream=False))
+
+
 def placed(project: ProjectInfo) -> list[tuple[int | None, int | None, int]]:
     """Generation, the one it was an attempt of, and attempt, as the calls came."""
     rows = Call.objects.filter(project_id=project.id).order_by("started_at", "id")
@@ -110,6 +117,14 @@ def test_an_attempt_that_is_recorded_after_the_later_one_is_the_earlier(
     assert Call.objects.get(pk=place.call_id).name == "last"
 
 
+def test_an_attempt_without_a_stream_may_fail_too(project: ProjectInfo) -> None:
+    """Claude Code asks whole for what broke off, and its library tries that again."""
+    calls = [stream(0, **BROKEN), whole(10, **BROKEN), whole(20, is_retry=True), whole(30)]
+
+    assert [record(project, each)[0].generation for each in calls] == [1, 1, 1, 2]
+    assert placed(project)[:3] == [(None, 1, 1), (None, 1, 2), (1, None, 3)]
+
+
 AGAIN = stream(10, id="again")
 CASES: dict[str, tuple[Capture, Capture, list[int]]] = {
     "broken": (stream(0, **BROKEN), AGAIN, [1, 1]),
@@ -123,8 +138,10 @@ CASES: dict[str, tuple[Capture, Capture, list[int]]] = {
     "other words": (stream(0, **BROKEN), stream(10, "Something else."), [1, 2]),
     "another model": (stream(0, **BROKEN), stream(10, model="other"), [1, 2]),
     "another caller": (stream(0, **BROKEN), stream(10, caller="eve"), [1, 2]),
-    "no stream": (stream(0, **BROKEN), make_capture(links=AGAIN.links and replace(
-        AGAIN.links, is_stream=False), started_at=AGAIN.started_at), [1, 2]),
+    "the later one whole": (stream(0, **BROKEN), whole(10), [1, 1]),  # as Claude Code falls back
+    "an empty stream": (stream(0, finish_reason=None, content=""), AGAIN, [1, 1]),
+    "an empty reply": (stream(0, content=""), AGAIN, [1, 1]),
+    "no stream": (whole(0, **BROKEN), AGAIN, [1, 2]),
     "too long": (
         stream(0, **{**BROKEN, "error_code": "context_length_exceeded"}, http_status=400),
         AGAIN, [1, 2],

@@ -4,10 +4,11 @@ A stream that broke off, or that its client gave up before it had its answer, is
 once more in the same words. That is no further turn: the conversation stands where it stood before,
 so the later attempt takes the generation, and the earlier one keeps that number beside it. What all
 of it must hold: the newest call of the conversation asked the same (same caller, model and turns),
-both asked for a stream, nothing cleared the context between them, and the later one began once the
-earlier was over, ten minutes after it at most. One that was answered is asked for again only where
-the client's library says that it tries again. One that was too long never is: care shortens what is
-sent next.
+for a stream or for another attempt at one, nothing cleared the context between them, and the later
+one, which may be asked for whole (as Claude Code does), began once the earlier was over, ten
+minutes after it at most. One that was answered is asked for again only where the client's library
+says that it tries again; a reply without a byte is no answer. One that was too long never is: care
+shortens what is sent next.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Standing:
 
 @quick_value(frozen=True, slots=True, kw_only=True)
 class NewestStream:
-    """The newest call of a conversation, where it asked for a stream.
+    """The newest call of a conversation, where it asked for a stream, or once more for one.
 
     mark: what its request is known by (`mark_of`). over: when it ended. attempts: how many tries
     it took so far. before: how the conversation stood before the first of them.
@@ -103,9 +104,9 @@ class NewestStream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRequest:
-    """A request for a stream. mark: gives what it is known by; asked only where that may decide,
-    for it is a hash over the whole request. is_retry: its client's library says that it tries
-    again."""
+    """A request that may be for a stream once more. mark: gives what it is known by; asked only
+    where that may decide, for it is a hash over the whole request. is_retry: its client's library
+    says that it tries again."""
 
     mark: Callable[[], str]
     started_at: datetime

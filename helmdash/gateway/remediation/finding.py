@@ -19,11 +19,11 @@ def links_of(exchange: Exchange) -> ChainLinks:
 
 
 def stream_of(exchange: Exchange, links: ChainLinks | None) -> StreamRequest | None:
-    """The request, where it asks for a stream: it may be one that broke off. None: it does not.
+    """The request, which may be for a stream that broke off. None: it is not read.
 
     links: its traces, where they are known already.
     """
-    if exchange.request is None or not exchange.request.stream:
+    if exchange.request is None:
         return None
     caller = exchange.key_context.caller.name
     return StreamRequest(

@@ -88,7 +88,7 @@ def _next_generation(found: Glance, own: Sequence[Capture], stream: StreamReques
 
 def _stream_of(capture: Capture) -> StreamRequest | None:
     links = capture.links
-    if links is None or not links.is_stream or capture.started_at is None:
+    if links is None or capture.started_at is None:
         return None
     mark = mark_of(links, model=capture.model, caller=capture.caller or "")
     return StreamRequest(mark=lambda: mark, started_at=capture.started_at, is_retry=links.is_retry)

@@ -91,7 +91,9 @@ class ConversationBatch:
             if row.cut_generation == again.generation:
                 row.cut_generation = stood.cut_generation
         _apply(row, step.after, item)
-        row.newest_stream = newest_stream(item, generation=row.generation, before=stood)
+        row.newest_stream = newest_stream(
+            item, generation=row.generation, before=stood, is_attempt=again is not None
+        )
         self._touched[row.id] = row
         # After side calls alone a clear may have opened a round already.
         if row.generation == 1 and not row.is_round_empty and again is None:

@@ -28,6 +28,8 @@ from helmdash.operations.recording.judging import Judged
 from helmdash.records.models import CallName, PendingPrompt
 from helmdash.records.querysets import calls_of
 
+# Causes of an answer that has not a byte to read.
+_NOTHING = (FailureCause.LIKELY_TIMEOUT, FailureCause.EMPTY_COMPLETION)
 # Looked up, for a call of the enumeration costs ten times as much.
 _LEVELS = {level.value: level for level in Level}
 
@@ -58,7 +60,7 @@ class RepeatedStreams:
     def find(self, row: ConversationRow, item: Judged) -> NewestStream | None:
         """The attempt before this one, by its locked conversation; None: the call is no repeat."""
         links = item.capture.links
-        if row.newest_stream is None or links is None or not links.is_stream:
+        if row.newest_stream is None or links is None:
             return None
         newest = NewestStream.from_json(row.newest_stream)
         request = StreamRequest(
@@ -70,8 +72,9 @@ class RepeatedStreams:
         """The attempt after this one, by its locked conversation, where that was recorded first;
         None: there is none."""
         links, capture = item.capture.links, item.capture
-        is_broken = capture.effective_status != "success"
-        if row.newest_stream is None or links is None or not (links.is_stream and is_broken):
+        if row.newest_stream is None or links is None or not links.is_stream:
+            return None
+        if not _is_broken(item):
             return None
         newest = NewestStream.from_json(row.newest_stream)
         request = StreamRequest(
@@ -143,11 +146,13 @@ def standing_of(row: ConversationRow) -> Standing:
     )
 
 
-def newest_stream(item: Judged, *, generation: int, before: Standing) -> dict[str, object] | None:
+def newest_stream(
+    item: Judged, *, generation: int, before: Standing, is_attempt: bool
+) -> dict[str, object] | None:
     """By what a call that has just been numbered is known if it is asked for again; None: it was no
-    stream, or says nothing."""
+    stream, or says nothing. is_attempt: it is another attempt at a stream, in whatever way."""
     links, capture = item.capture.links, item.capture
-    if links is None or not links.is_stream:
+    if links is None or not (links.is_stream or is_attempt):
         return None
     mark = _mark(item)
     if not mark:
@@ -161,7 +166,7 @@ def newest_stream(item: Judged, *, generation: int, before: Standing) -> dict[st
         started_at=item.started_at,
         over=_over(item),
         attempts=capture.attempt,
-        is_broken=capture.effective_status != "success",
+        is_broken=_is_broken(item),
         is_cancelled=capture.effective_status == "cancelled",
         before=before,
     ).to_json()
@@ -176,6 +181,12 @@ def counted_on(item: Judged, again: NewestStream) -> Judged:
 def _mark(item: Judged) -> str:
     links = item.capture.links
     return mark_of(links, model=item.capture.model, caller=item.caller) if links else ""
+
+
+def _is_broken(item: Judged) -> bool:
+    """Whether it has no answer that a dialogue could go on from."""
+    is_nothing = item.cause is not None and item.cause.name in _NOTHING
+    return is_nothing or item.capture.effective_status != "success"
 
 
 def _over(item: Judged) -> datetime:

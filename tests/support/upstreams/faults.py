@@ -156,6 +156,14 @@ async def _cut_midway(scene: Scene) -> None:
     exchange.cut()
 
 
+async def _cut_midway_once(scene: Scene) -> None:
+    await (_cut_midway(scene) if scene.number == 1 else _say(scene))
+
+
+async def _nothing_once(scene: Scene) -> None:
+    await (_nothing(scene) if scene.number == 1 else _say(scene))
+
+
 async def _endless(scene: Scene) -> None:
     """Frames for ever: the first ones, then the fourth from the end (a piece of text) again."""
     exchange, frames = scene.exchange, scene.vendor.frames(scene.asked, play_for(scene.asked))
@@ -261,11 +269,13 @@ _FAULTS: dict[str, Callable[[Scene], Awaitable[None]]] = {
     "hang-thinking": _hang_thinking,
     "cut-at-once": _cut_at_once,
     "cut-midway": _cut_midway,
+    "cut-midway-once": _cut_midway_once,
     "endless": _endless,
     "slow": _slow,
     "late": _late,
     "crumbs": _crumbs,
     "nothing": _nothing,
+    "nothing-once": _nothing_once,
     "error-in-200": _error_in_200,
     "error-midway": _error_midway,
     "garbled": _garbled,
