@@ -17,9 +17,10 @@ from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.core.evidence.figures import Figure
 from helmdash.core.evidence.suggested import Learned, SuggestionState
 from helmdash.core.text.query_terms import parse_query
+from helmdash.operations.budgets.editing import change_budget
 from helmdash.operations.budgets.lines import store_own_row
 from helmdash.operations.budgets.reverting import revert_edits
-from helmdash.operations.evidence import deciding, refreshing
+from helmdash.operations.evidence import deciding, refreshing, trialling
 from helmdash.operations.evidence.deciding import NoSuchSuggestion, SuggestionDecided
 from helmdash.operations.jobs import kinds
 from helmdash.operations.jobs.running import JobThread
@@ -102,6 +103,29 @@ def test_a_cliff_is_suggested_and_accepted_as_an_ordinary_edit(project: ProjectI
     assert again.state is SuggestionState.ACCEPTED
     assert again.effect is not None
     assert (again.effect.before.calls, again.effect.after.calls) == (240, 1)
+
+
+@pytest.mark.parametrize("is_tried", [False, True])
+def test_what_was_edited_since_is_not_accepted(project: ProjectInfo, is_tried: bool) -> None:
+    """Who clicks was shown 100,000, and would have raised the 20,000 of somebody else."""
+    record(project, *_calls(cliff=24_576))
+    folding.fold_all()
+    found = _open(project)[Figure.INPUT_TOKENS]
+    if is_tried:
+        trialling.begin(actor=SHELL, project_id=project.id, suggestion_id=found.id, now=NOW)
+    budget_id = budgets.table(project_id=project.id).lookup(_MODEL).budget_id
+    assert budget_id is not None
+    edit = {"input_tokens": 20_000}
+    change_budget(actor=SHELL, budget_id=budget_id, project_id=project.id, changes=edit)
+
+    with pytest.raises(SuggestionDecided, match="input_tokens is 20000 by now, and was 100000"):
+        deciding.accept(actor=SHELL, project_id=project.id, suggestion_id=found.id, now=NOW)
+    with pytest.raises(SuggestionDecided, match="on trial" if is_tried else "20000 by now"):
+        trialling.begin(actor=SHELL, project_id=project.id, suggestion_id=found.id, now=NOW)
+
+    assert budgets.resolve(project_id=project.id, model=_MODEL).budget.input_tokens == 20_000
+    state = Suggestion.objects.get(pk=found.id).state
+    assert state == (SuggestionState.TRIAL if is_tried else SuggestionState.OPEN).value
 
 
 def test_without_a_cliff_nothing_is_suggested_of_the_input(project: ProjectInfo) -> None:
@@ -224,14 +248,14 @@ def test_one_of_two_accepted_for_a_row_is_reverted_and_the_other_stays(
         project=project,
         figure="output_tokens",
         changes={"output_tokens": 2_000},
-        today={"output_tokens": 100},
+        today={"output_tokens": 1_500},
     )
     # The row has to be there: the first edit of all adds it.
     change_own = make_suggestion(
         project=project,
         figure="max_catalog_bytes",
         changes={"max_catalog_bytes": 9_000},
-        today={"max_catalog_bytes": 1},
+        today={"max_catalog_bytes": 0},
     )
     numbers = []
     for each in (change_own, first, second):

@@ -268,7 +268,8 @@ def test_no_two_trials_of_one_model_and_three_at_most(project: ProjectInfo) -> N
     with pytest.raises(deciding.SuggestionDecided, match="on trial already"):
         trialling.begin(actor=SHELL, project_id=project.id, suggestion_id=first.pk, now=NOW)
     for n in range(2, 5):
-        other = make_suggestion(project=project, model_key=f"m{n}", model=f"m{n}")
+        today = {"input_tokens": 16_000}  # the fallback's
+        other = make_suggestion(project=project, model_key=f"m{n}", model=f"m{n}", today=today)
         if n < 4:
             trialling.begin(actor=SHELL, project_id=project.id, suggestion_id=other.pk, now=NOW)
             continue

@@ -113,7 +113,12 @@ def test_a_dismissal_takes_a_reason(owner: Client, project: ProjectInfo) -> None
 
 def test_what_a_budget_cannot_be_is_said(owner: Client, project: ProjectInfo) -> None:
     """By the rules of budgets: the suggestion stays."""
-    one = make_suggestion(project=project, changes={"output_tokens": 0}, figure="output_tokens")
+    one = make_suggestion(
+        project=project,
+        changes={"output_tokens": 0},
+        today={"output_tokens": 4_000},
+        figure="output_tokens",
+    )
 
     owner.post(f"/budgets/suggestions/{one.pk}/", {"do": "accept"})
 

@@ -9,13 +9,14 @@ from typing import Final
 
 from django.db.models import Max
 
+from helmdash.answers import to_json
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.evidence.suggested import UNDECIDED, SuggestionState, before_edit
 from helmdash.core.evidence.trialling import TrialState
 from helmdash.operations.budgets.lines import store_own_row
 from helmdash.operations.budgets.reverting import revert_edits
 from helmdash.operations.database.transactions import write
-from helmdash.operations.evidence.refreshing import clean_and_all
+from helmdash.operations.evidence.refreshing import budget_of, clean_and_all
 from helmdash.queries.evidence import trials
 from helmdash.queries.evidence.suggestions import SuggestionView, view_of
 from helmdash.queries.line_edits import own_row
@@ -35,7 +36,8 @@ class NoSuchSuggestion(Exception):
 
 
 class SuggestionDecided(Exception):
-    """Somebody has accepted or dismissed it, or later calls no longer show it."""
+    """Somebody has accepted or dismissed it, or edited its budget, or later calls no longer show
+    it."""
 
 
 def accept(*, actor: Actor, project_id: int, suggestion_id: int, now: datetime) -> SuggestionView:
@@ -93,6 +95,7 @@ def _accept(
     actor: Actor, project_id: int, suggestion_id: int, counted: _Counted, now: datetime
 ) -> SuggestionView:
     row = lock_undecided(project_id, suggestion_id)
+    require_unedited(row)
     told = view_of(row)
     budget = own_row(project_id=project_id, model=row.model)
     changed = ", ".join(
@@ -111,6 +114,19 @@ def _accept(
     edit = Budget.history.filter(id=edited.id).aggregate(newest=Max("history_id"))["newest"]
     row.effect = {"budget_id": edited.id, "edit": edit, "before": before}
     return _decide(row, actor, SuggestionState.ACCEPTED, counted, now)
+
+
+def require_unedited(row: Suggestion) -> None:
+    """Raise SuggestionDecided where the budget is not the one that the suggestion was made for, and
+    that whoever accepts it was shown: less of what it was would be more of what it is."""
+    budget = budget_of(row.project_id, row.model_key, row.model)
+    for field in row.changes:
+        now, then = to_json(getattr(budget, field)), row.today.get(field)
+        if now != then:
+            raise SuggestionDecided(
+                f"{field} is {now} by now, and was {then} when this was suggested. Look at the "
+                "list again, or dismiss it: what calls show is suggested anew."
+            )
 
 
 def lock_undecided(project_id: int, suggestion_id: int) -> Suggestion:

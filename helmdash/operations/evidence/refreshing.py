@@ -74,7 +74,7 @@ def refresh(*, project_id: int, now: datetime, go_on: Callable[[], None] = lambd
     for model_key, calls in known.items():
         go_on()
         model = latest_spelling(project_id=project_id, model_key=model_key, now=now)
-        budget = _budget_of(project_id, model_key, model)
+        budget = budget_of(project_id, model_key, model)
         digest = _digest(model, calls, budget)
         if digests.get(model_key) != digest:
             learned = learned_of(project_id=project_id, model_key=model_key, model=model, now=now)
@@ -89,7 +89,8 @@ def refresh(*, project_id: int, now: datetime, go_on: Callable[[], None] = lambd
     ).count()
 
 
-def _budget_of(project_id: int, model_key: str, model: str) -> EffectiveBudget:
+def budget_of(project_id: int, model_key: str, model: str) -> EffectiveBudget:
+    """The budget that a model's suggestions are held against: today's, without trials."""
     return budgets.table(project_id=project_id).lookup(model, key=model_key)
 
 
@@ -153,7 +154,7 @@ def _store(
     rows = Suggestion.objects.select_for_update().filter(project_id=project_id, model_key=model_key)
     stored = {(row.upstream, Figure(row.figure)): row for row in rows}
     # Asked behind the lock that who accepts has as well.
-    if _budget_of(project_id, model_key, model) != budget:
+    if budget_of(project_id, model_key, model) != budget:
         return False
     for place, one in found.items():
         row = stored.get(place)

@@ -18,7 +18,11 @@ from helmdash.core.evidence.suggested import SuggestionState
 from helmdash.core.evidence.trialling import METHOD, TrialState, is_clearly_worse
 from helmdash.operations.budgets.editing import BudgetProblem, BudgetProblems
 from helmdash.operations.database.transactions import write, write_and_pause
-from helmdash.operations.evidence.deciding import SuggestionDecided, lock_undecided
+from helmdash.operations.evidence.deciding import (
+    SuggestionDecided,
+    lock_undecided,
+    require_unedited,
+)
 from helmdash.queries.evidence import trials
 from helmdash.queries.evidence.suggestions import SuggestionView, view_of
 from helmdash.queries.evidence.trials import ArmResult
@@ -116,6 +120,7 @@ def _begin(
         raise TrialConflict(
             f"Another suggestion for {suggestion.model_key} is on trial. Decide that one first."
         )
+    require_unedited(suggestion)
     try:
         Trial.objects.create(
             project_id=project_id,
