@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.http import HttpRequest
 from django.test import Client, RequestFactory
 from django.views.defaults import server_error
@@ -60,6 +62,23 @@ def test_a_sign_in_link_works_once_and_looking_at_it_does_not_use_it(
     stranger = Client()
     assert stranger.post(path).status_code == 410
     assert stranger.get("/").status_code == 302
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_link_that_is_used_many_times_at_once_lets_one_in() -> None:
+    User.objects.create_user("vera")
+    path = sign_in_links.make_link_path(username="vera")
+
+    def use(_: int) -> int:
+        try:
+            return Client().post(path).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as threads:
+        statuses = sorted(threads.map(use, range(16)))
+
+    assert statuses == [302, *[410] * 15]
 
 
 @pytest.mark.parametrize("path", ["/login/link/x/y/", "/login/link/MQ/abc-def/"])

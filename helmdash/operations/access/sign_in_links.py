@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
+from django.db.models import QuerySet
 from django.utils.encoding import force_str
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
+
+from helmdash.operations.database.transactions import write
 
 
 class _LinkTokens(PasswordResetTokenGenerator):
@@ -44,9 +49,26 @@ def has_signed_in(*, username: str) -> bool:
 
 def find_link_user(*, uid: str, token: str) -> User | None:
     """The user a link belongs to; None when it was used, is too old or was never ours."""
+    return _user_of(get_user_model().objects.all(), uid, token)
+
+
+def use_link(*, uid: str, token: str, now: datetime) -> User | None:
+    """The same, and the link is used up: of those who come with it at once, one gets an answer."""
+
+    def work() -> User | None:
+        user = _user_of(get_user_model().objects.select_for_update(), uid, token)
+        if user is not None:
+            user.last_login = now
+            user.save(update_fields=["last_login"])
+        return user
+
+    return write(work)
+
+
+def _user_of(users: QuerySet[User], uid: str, token: str) -> User | None:
     try:
         pk = int(force_str(urlsafe_base64_decode(uid)))
     except (ValueError, OverflowError):
         return None
-    user = get_user_model().objects.filter(pk=pk, is_active=True).first()
+    user = users.filter(pk=pk, is_active=True).first()
     return user if user is not None and _tokens.check_token(user, token) else None

@@ -17,6 +17,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse, reverse_lazy
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -60,11 +61,15 @@ def link(request: HttpRequest, uid: str, token: str) -> HttpResponse:
 
     A good one works for who has to wait, too, and ends the wait: nobody guesses it. Others count.
     """
-    user = sign_in_links.find_link_user(uid=uid, token=token)
+    is_used = request.method == "POST"
+    if is_used:
+        user = sign_in_links.use_link(uid=uid, token=token, now=timezone.now())
+    else:
+        user = sign_in_links.find_link_user(uid=uid, token=token)
     if user is None:
         braking.begin(request, account=None)
         return render(request, "pages/login_link.html", {"is_usable": False}, status=410)
-    if request.method != "POST":
+    if not is_used:
         return render(request, "pages/login_link.html", {"is_usable": True, "name": user})
     login(request, user, backend=BACKEND)
     braking.release(request, account=user.get_username())
