@@ -152,17 +152,21 @@ class SessionsMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self._get_response(request)
-        # Where nobody has to be signed in, nobody is looked up: /healthz asks no database.
-        if _is_open(request.path):
+        # Whoever signs in is noted at once: nobody can use a session that is in no list.
+        has_begun = _is_open(request.path) and request.session.modified
+        # Else, where nobody has to be signed in, nobody is looked up: /healthz asks no database.
+        if _is_open(request.path) and not has_begun:
             return response
-        key = request.session.session_key
         # What a page polls says nothing of its reader.
-        if key and request.user.is_authenticated and "HX-Request" not in request.headers:
+        is_seen = has_begun or "HX-Request" not in request.headers
+        if is_seen and request.user.is_authenticated:
             # The page is read already; a database that goes away now takes nothing from it.
             with suppress(DatabaseError):
+                if request.session.session_key is None:
+                    request.session.save()  # one that took the place of somebody else's
                 note_seen(
                     user_id=request.user.pk,
-                    session_key=key,
+                    session_key=request.session.session_key or "",
                     user_agent=request.headers.get("User-Agent", ""),
                     address=origin().address,
                     now=timezone.now(),

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from helmdash import conf
-from helmdash.operations.access import passwords, sessions
+from helmdash.operations.access import passwords, sessions, sign_in_links
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import AuditEntry, SignedIn
 from tests.pages.hygiene import faults
@@ -64,6 +64,24 @@ def test_every_session_is_listed_and_can_be_ended(vera: User) -> None:
     assert "somebody" not in html
     assert (after, left) == ([200, 302, 200, 200], [200, 302, 302, 200])
     assert AuditEntry.objects.filter(action="signed out", by="vera").count() == 2
+
+
+@pytest.mark.parametrize("way", ["password", "link"])
+def test_a_session_is_listed_and_ends_whatever_it_was_used_for(vera: User, way: str) -> None:
+    """One that never asks for a whole page, as a program that has a password does."""
+    here, hidden = browser(vera), Client(HTTP_HX_REQUEST="true", HTTP_USER_AGENT=PHONE)
+    if way == "password":
+        hidden.post("/login/", {"username": "vera", "password": OLD})
+    else:
+        hidden.post(sign_in_links.make_link_path(username="vera"))
+    assert hidden.get("/profile/").status_code == 200
+
+    html = here.get("/profile/").content.decode()
+    here.post("/profile/sessions/end/")
+
+    assert "Safari on iPhone" in html
+    assert "HX-Redirect" in hidden.get("/profile/")
+    assert here.get("/profile/").status_code == 200
 
 
 def test_sessions_that_ended_are_forgotten(vera: User) -> None:
