@@ -34,6 +34,23 @@ _STREAMING: tuple[Header, ...] = (
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 )
+# What no browser draws as a page. An upstream may call its reply anything, and a form of another
+# site can ask for one by a key in the address (Gemini's clients do): as a page it would be of our
+# origin, with whoever is signed in there.
+_INERT = frozenset(
+    {
+        b"application/json",
+        b"application/jsonl",
+        b"application/problem+json",
+        b"application/x-ndjson",
+        b"text/event-stream",
+        b"text/plain",
+    }
+)
+_NO_PAGE: tuple[Header, ...] = (
+    (b"content-security-policy", b"default-src 'none'; sandbox"),
+    (b"x-content-type-options", b"nosniff"),
+)
 # The longest header that we hand on.
 _HEADER_CHARS = 1024
 
@@ -83,8 +100,8 @@ class Responder:
     async def whole(self, status: int, body: bytes, headers: Iterable[Header] = ()) -> None:
         """A complete response. Without a content type among the headers, it is JSON."""
         sent = list(headers)
-        if b"content-type" not in [name for name, _ in sent]:
-            sent.append(JSON)
+        kinds = [value for name, value in sent if name == b"content-type"]
+        sent += _beside(kinds[0]) if kinds else (JSON,)
         self.has_begun = True
         await send_at_once(self.connection, self._send, status, sent, body)
 
@@ -109,7 +126,8 @@ class Responder:
         """Start a streamed response. fail: the bytes that end it with an error."""
         self.has_begun = True
         self._fail = fail
-        sent = [*headers, (b"content-type", content_type.encode("latin-1")), *_STREAMING]
+        kind = content_type.encode("latin-1")
+        sent = [*headers, (b"content-type", kind), *_beside(kind), *_STREAMING]
         await self._send({"type": "http.response.start", "status": 200, "headers": sent})
 
     async def chunk(self, data: bytes, *, is_last: bool) -> None:
@@ -128,6 +146,14 @@ def passed_headers(headers: Mapping[str, str]) -> list[Header]:
         if name in _PASSED or name.startswith(_PASSED_PREFIXES):
             passed.append((name.encode("latin-1"), _safe(value)))
     return passed
+
+
+def _beside(content_type: bytes) -> tuple[Header, ...]:
+    """What goes beside this content type. Of several, a browser takes the last."""
+    if content_type in _INERT:  # as nearly always
+        return ()
+    is_inert = content_type.partition(b";")[0].strip().lower() in _INERT
+    return () if is_inert and b"," not in content_type else _NO_PAGE
 
 
 def _safe(value: str) -> bytes:

@@ -42,6 +42,8 @@ class Mirror:
     whole: bytes | None = None
     stream: bytes | None = None
     status: int = 200
+    media: str = ""
+    """The content type; "": as the vendor's."""
     posts: int = 0
     server: Server = field(init=False)
 
@@ -51,7 +53,7 @@ class Mirror:
     def forget(self) -> None:
         """Plain replies again."""
         self.whole = self.stream = None
-        self.status, self.posts = 200, 0
+        self.status, self.media, self.posts = 200, "", 0
 
     def environment(self) -> dict[str, str]:
         """The variables that make a HelmDash use it for every vendor."""
@@ -85,14 +87,14 @@ class Mirror:
         if self.stream is not None:
             ndjson = kind == "ollama"
             media = "application/x-ndjson" if ndjson else "text/event-stream"
-            await exchange.reply(self.status, self.stream, kind=media)
+            await exchange.reply(self.status, self.stream, kind=self.media or media)
             return
         body = self.whole if self.whole is not None else json.dumps(plain_reply(kind)).encode()
         if self.whole is None and seen.path == "/api/generate":
             body = json.dumps(
                 {"model": "m", "response": "Hi", "done": True, **USAGE[kind]}
             ).encode()
-        await exchange.reply(self.status, body, kind=_JSON)
+        await exchange.reply(self.status, body, kind=self.media or _JSON)
 
 
 def _kind_of(path: str) -> str:

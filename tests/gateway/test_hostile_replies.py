@@ -175,6 +175,33 @@ def test_a_hostile_stream_ends_and_is_recorded_in_every_format(place: Place, kin
     place.assert_recorded(ids)
 
 
+# A browser takes the last of several.
+@pytest.mark.parametrize("media", ["text/html", "image/svg+xml", "application/json;a=b, text/html"])
+@pytest.mark.parametrize("kind", [*UPSTREAMS, RESPONSES])
+def test_a_reply_that_calls_itself_a_page_is_none_of_ours(
+    place: Place, kind: str, media: str
+) -> None:
+    """A form of another site has a browser ask as Gemini's clients do, with a key in the address;
+    what comes is on our origin, where somebody is signed in."""
+    place.mirror.media = media
+    for body in (b"<script>steal()</script>", b'"<script>steal()</script>"'):
+        for status in (200, 400):
+            place.mirror.whole, place.mirror.status = body, status
+            for shape in SHAPES:
+                for stream in (False, True):
+                    answer = place.ask(shape, kind, stream=stream)
+
+                    is_page = answer.headers["content-type"] == media
+                    assert is_page or answer.headers["content-type"].startswith("application/json")
+                    policy = answer.headers.get("content-security-policy", "")
+                    assert ("sandbox" in policy) == is_page, (shape, status)
+                    assert (answer.headers.get("x-content-type-options") == "nosniff") == is_page
+
+    place.mirror.forget()
+    plain = place.ask("openai_responses" if kind == RESPONSES else kind, kind)
+    assert "content-security-policy" not in plain.headers
+
+
 # As JavaScript writes a text that it cut within an emoji.
 HALF = b"H\\ud83d i"
 
