@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def restore(path: Path, *, env: conf.Env, force: bool, progress: Progress) -> Ma
         else:
             _put_sqlite(archive, env, progress)
         _put_spool(archive, env.data_dir / "spool")
-        if not env.secret_key:
+        if not env.secret_key and not _has_key(archive, env):
             archive.put(KEY, env.data_dir / conf.SECRET_KEY_FILE)
         connections.close_all()
         return manifest
@@ -80,6 +81,7 @@ def _check(manifest: Manifest, archive: ArchiveReader, env: conf.Env, *, force: 
     here = None if force else find_data(env, key=archive.read(KEY))
     if here is not None:
         raise RestoreProblem(f"there is {here} already: with --force it is replaced, and gone")
+    _check_places(archive, env)
     _check_room(manifest, env)
 
 
@@ -114,6 +116,27 @@ def find_data(env: conf.Env, *, key: bytes) -> str | None:
     if is_kept and own.read_bytes().strip() != key.strip():
         return f"another secret key in {own}, which provider keys elsewhere may be sealed with,"
     return None
+
+
+def _check_places(archive: ArchiveReader, env: conf.Env) -> None:
+    """Whether spool and key, which come after the database, will have their places then."""
+    spool, own = env.data_dir / "spool", env.data_dir / conf.SECRET_KEY_FILE
+    if os.path.lexists(spool) and not spool.is_dir():
+        raise RestoreProblem(f"{spool} is no directory: move it away")
+    if spool.is_dir() and not os.access(spool, os.R_OK | os.W_OK | os.X_OK):
+        raise RestoreProblem(f"{spool} may not be written by this user")
+    if env.secret_key or _has_key(archive, env):
+        return
+    if own.is_symlink() or (own.exists() and not own.is_file()):
+        raise RestoreProblem(
+            f"{own} leads elsewhere, to another key than the archive's: move it away, and the "
+            "archive brings its own"
+        )
+
+
+def _has_key(archive: ArchiveReader, env: conf.Env) -> bool:
+    own = env.data_dir / conf.SECRET_KEY_FILE
+    return own.is_file() and own.read_bytes().strip() == archive.read(KEY).strip()
 
 
 def _check_room(manifest: Manifest, env: conf.Env) -> None:
@@ -156,10 +179,14 @@ def _put_sqlite(archive: ArchiveReader, env: conf.Env, progress: Progress) -> No
 
 def _put_spool(archive: ArchiveReader, directory: Path) -> None:
     """The spool of the archive, and nothing else, as files of processes that have ended."""
-    if directory.exists():
-        shutil.rmtree(directory)
+    directory.mkdir(mode=0o700, exist_ok=True)
+    # It stays itself: it may be a link to another disk, or one that is mounted there.
+    for each in directory.iterdir():
+        if each.is_dir() and not each.is_symlink():
+            shutil.rmtree(each)
+        else:
+            each.unlink()
     names = [name for name in archive.manifest.members if name.startswith(SPOOL)]
-    directory.mkdir(mode=0o700)
     for name in names:
         path = directory / name.removeprefix(SPOOL)
         path.parent.mkdir(mode=0o700, exist_ok=True)
