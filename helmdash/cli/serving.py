@@ -38,16 +38,22 @@ def told_as_serving(env: conf.Env) -> Iterator[None]:
 def running_url(env: conf.Env) -> str:
     """The address of the server that runs from this data directory, without a slash; where none
     does, or HELMDASH_PUBLIC_URL names one, what this shell's variables say."""
-    path = env.data_dir / _NAME
     own = base_url(env)
-    if env.public_url or not path.is_file():
-        return own
+    return own if env.public_url else serving_at(env) or own
+
+
+def serving_at(env: conf.Env) -> str | None:
+    """What a server that runs from this data directory says of where it is reached; None: none does
+    (or its file system has no locks)."""
+    path = env.data_dir / _NAME
+    if not path.is_file():
+        return None
     handle = _lock(path, os.O_RDONLY, fcntl.LOCK_SH)
     if handle is not None:  # nobody holds it
         os.close(handle)
-        return own
+        return None
     with path.open("rb") as file:
-        return file.read(_MOST_BYTES).decode(errors="replace") or own
+        return file.read(_MOST_BYTES).decode(errors="replace") or None
 
 
 def _lock(path: Path, flags: int, kind: int) -> int | None:

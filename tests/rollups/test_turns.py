@@ -16,6 +16,7 @@ from helmdash.operations.database.transactions import write
 from helmdash.operations.demo.loading import begin_demo, remove_demo
 from helmdash.operations.rollups import folding
 from helmdash.operations.rollups.rebuilding import rebuild
+from helmdash.operations.rollups.storing import store_slots
 from helmdash.queries.access import project_info
 from helmdash.records.models import Project, Rollup
 from tests.factories import NOW, make_capture, make_project, record
@@ -62,7 +63,6 @@ def test_a_demo_is_not_removed_under_those_who_count_it(monkeypatch: pytest.Monk
     begin_demo(actor=SHELL)
     demo = project_info(Project.objects.get(is_demo=True))
     record(make_capture(started_at=NOW), project=demo)
-    store = folding.store_slots
 
     def remove() -> bool:
         try:
@@ -74,7 +74,7 @@ def test_a_demo_is_not_removed_under_those_who_count_it(monkeypatch: pytest.Monk
         removal = threads.submit(remove)
         wait([removal], timeout=1)
         removals.append(removal)
-        return store(*args, **kwargs)
+        return store_slots(*args, **kwargs)
 
     removals: list[Future[bool]] = []
     monkeypatch.setattr(folding, "store_slots", store_late)

@@ -39,7 +39,7 @@ def test_a_second_start_keeps_the_data_and_prints_no_secret_again(
     assert "already" not in server.log
     beside = replace(server, port=free_port(), forked=True)
     beside.start()
-    assert f"A server runs on {server.data_dir} already; this one serves the same" in server.log
+    assert f"A server runs on {server.data_dir} already, at {server.base_url}:" in server.log
     beside.kill()
 
     assert server.stop() == 0

@@ -26,12 +26,11 @@ from helmdash import __version__, conf
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
 from helmdash.cli.refused_upstreams import refused_upstreams
-from helmdash.cli.serving import told_as_serving
+from helmdash.cli.serving import serving_at, told_as_serving
 from helmdash.cli.writer.keeping import writer_process
 from helmdash.core.access.permissions import SHELL
 from helmdash.installation import SHELL_COMMAND
 from helmdash.operations.access import keys, members, project_settings, sign_in_links
-from helmdash.operations.backup.spool import is_in_use
 from helmdash.operations.budgets import shipped
 from helmdash.operations.database.months import make_ahead
 from helmdash.operations.database.set_up_alone import set_up_alone
@@ -64,9 +63,10 @@ class Command(BaseCommand):
             )
         if not options["setup_only"]:
             _check_port(env)
-            if is_in_use(env.data_dir / "spool"):
+            where = serving_at(env)
+            if where is not None:
                 self.stderr.write(
-                    f"A server runs on {env.data_dir} already; this one serves the same data."
+                    f"A server runs on {env.data_dir} already, at {where}: both serve the same."
                 )
         # What is made from here on (database, spool, keys) is its owner's alone.
         os.umask(0o077)
