@@ -88,7 +88,7 @@ class RuleForm(forms.Form):
         min_value=0,
         max_value=_MOST_NUMBER,
         initial=rules.DEFAULT_GROUP_S,
-        label="Gather, in seconds",
+        label="Gather, seconds",
     )
     quiet_start = forms.TimeField(
         required=False,
