@@ -487,6 +487,42 @@ def test_a_channel_that_a_rule_tells_no_more_is_told_that_what_it_was_told_of_is
     assert len([1 for name, _ in receiver.got if name == "pagerduty"]) == len(pagers)
 
 
+@pytest.mark.parametrize("groups", [(0, 30), (30, 0)])
+def test_a_rule_that_gathers_otherwise_closes_the_incidents_that_it_had_opened(
+    project: ProjectInfo, groups: tuple[int, int]
+) -> None:
+    """One for each alert, or one of the rule: its end goes by what it does then."""
+    pager = channel(project, ChannelKind.PAGERDUTY)
+    number = rule(project, RuleKind.LEVEL, pager, group_s=groups[0])
+    for name in ("one", "two"):
+        call(project, CRITICAL, name)
+    for second in (5, 40):
+        look(NOW + second * SECOND)
+
+    edit = RuleEdit(
+        name="level", kind=RuleKind.LEVEL, level="caution", enabled=True,
+        channels=(pager,), group_s=groups[1],
+    )  # fmt: skip
+    at = NOW + 2 * MINUTE
+    for _ in range(2):
+        editing.save_rule(actor=SHELL, project_id=project.id, edit=edit, rule_id=number, now=at)
+    receiver = Receiver()
+    receiver.deliver(now=at)
+    opened: list[str] = []
+    for _, body in receiver.got:
+        (opened.append if body["event_action"] == "trigger" else opened.remove)(body["dedup_key"])
+    assert len(opened) == (1 if groups[1] else 2)
+
+    for name in ("one", "two"):
+        call(project, HEALTHY, name, at=at)
+    for second in (5, 40):
+        look(at + second * SECOND)
+    before = len(receiver.got)
+    receiver.deliver(now=at + MINUTE)
+    closed = [body["dedup_key"] for _, body in receiver.got[before:]]
+    assert sorted(closed) == sorted(opened)
+
+
 def test_who_is_erased_is_in_no_message_and_old_ones_go(project: ProjectInfo) -> None:
     rule(project, RuleKind.LEVEL, channel(project))
     for name in ("stays", "erased"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import re
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
 from typing import Any, Final
@@ -26,7 +26,13 @@ from helmdash.core.alerts.messages import Entry, Message
 from helmdash.core.alerts.quiet import QuietHours
 from helmdash.core.alerts.rules import RuleKind, RuleSettings
 from helmdash.core.upstreams.addresses import origin_of, path_problem, url_problem
-from helmdash.operations.alerts.looking import channels_of, end_all, store_messages, take_leave
+from helmdash.operations.alerts.looking import (
+    channels_of,
+    end_all,
+    store_messages,
+    take_leave,
+    tell_anew,
+)
 from helmdash.operations.database.transactions import write
 from helmdash.queries.alerts.rules import known_zone
 from helmdash.records import audit
@@ -40,6 +46,9 @@ MOST_RULES: Final = 100
 MOST_ADDRESSES: Final = 10
 _MOST_SECRET_CHARS: Final = 1024
 _SECRET_BYTES: Final = 24  # as Standard Webhooks recommends at least
+# Why something is over for a channel while it goes on.
+_NOT_TOLD: Final = "this rule does not tell this channel any more"
+_REGROUPED: Final = "this rule gathers its changes otherwise by now"
 _ROUTING_KEY = re.compile(r"[A-Za-z0-9]{32}")
 
 
@@ -141,7 +150,10 @@ def save_rule(
             raise AlertProblem(channels="choose a channel, or leave the rule switched off")
         left = [each for each in had or () if each.pk not in channels]
         if edit.enabled and left:
-            take_leave(row, channels=left, now=now)
+            take_leave(row, why=_NOT_TOLD, channels=left, now=now)
+        anew = [] if bool(row.group_s) is bool(edit.group_s) else _by_incident(had, but=left)
+        if edit.enabled and anew:
+            take_leave(row, why=_REGROUPED, channels=anew, now=now)
         kind = core_rules.KINDS[edit.kind]
         row.uid = row.uid or secrets.token_hex(16)
         row.name, row.kind = edit.name.strip(), edit.kind.value
@@ -155,6 +167,8 @@ def save_rule(
         row.cursor = row.cursor if row.enabled and edit.enabled else None
         row.enabled, row.next_at, row.problem = edit.enabled, now, ""
         _save(row, actor, before)
+        if edit.enabled and anew:
+            tell_anew(row, channels=anew, now=now)
         return row
 
     saved = write(work)
@@ -259,6 +273,15 @@ def rule_settings(edit: RuleEdit) -> RuleSettings:
     if errors:
         raise AlertProblem(**errors)
     return made
+
+
+def _by_incident(
+    channels: Sequence[AlertChannel] | None, *, but: Sequence[AlertChannel]
+) -> list[AlertChannel]:
+    """Those where a rule that gathers has one incident, and another one for each of its alerts."""
+    return [
+        each for each in channels or () if each.kind == ChannelKind.PAGERDUTY and each not in but
+    ]
 
 
 def _is_operator(actor: Actor) -> bool:

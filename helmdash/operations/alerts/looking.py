@@ -118,12 +118,13 @@ def end_all(row: AlertRule, *, why: str, channels: Sequence[AlertChannel], now: 
     return _say(row, settings_of(row), lambda state: state.is_known, channels, now)
 
 
-def take_leave(row: AlertRule, *, channels: Sequence[AlertChannel], now: datetime) -> None:
-    """Tell channels that a rule tells no more that what it told of is over for them, also in quiet
-    hours; in the caller's transaction. The alerts go on, for those that are still told.
+def take_leave(
+    row: AlertRule, *, why: str, channels: Sequence[AlertChannel], now: datetime
+) -> None:
+    """Tell channels that what a rule told of is over for them, also in quiet hours; in the caller's
+    transaction. The alerts go on, for those that are still told.
     """
     told = [state_of(each) for each in Alert.objects.filter(rule=row, told_episode=F("episode"))]
-    why = "this rule does not tell this channel any more"
     over = [
         replace(
             each,
@@ -135,16 +136,38 @@ def take_leave(row: AlertRule, *, channels: Sequence[AlertChannel], now: datetim
         for each in told
         if each.is_firing or each.is_end_untold
     ]
+    _tell_beside(row, over, firing=0, channels=channels, now=now)
+
+
+def tell_anew(row: AlertRule, *, channels: Sequence[AlertChannel], now: datetime) -> None:
+    """Tell channels that have taken leave of what still fires, as the rule tells it by now; in the
+    caller's transaction. Not of what somebody sees to."""
+    rows = Alert.objects.filter(
+        rule=row, told_episode=F("episode"), resolved_at__isnull=True, acknowledged_at__isnull=True
+    )
+    firing = [replace(state_of(each), changed_at=now) for each in rows]
+    _tell_beside(row, firing, firing=len(firing), channels=channels, now=now)
+
+
+def _tell_beside(
+    row: AlertRule,
+    states: Sequence[AlertState],
+    *,
+    firing: int,
+    channels: Sequence[AlertChannel],
+    now: datetime,
+) -> None:
+    """Tell some of a rule's channels alone. The messages are of no rule: what it has told last is
+    what all of its channels heard."""
     messages = messages_of(
-        over,
+        states,
         uid=row.uid,
         project=row.project.slug,
         rule=row.name,
         kind=row.kind,
-        firing=0,
+        firing=firing,
         is_grouped=row.group_s > 0,
     )
-    # Of no rule: what the rule has told last is what its own channels heard.
     store_messages(
         [message for message, _ in messages],
         project_id=row.project_id,
