@@ -12,6 +12,7 @@ from django.http import QueryDict
 
 from helmdash.core.budgets.budgets import BudgetSpec
 from helmdash.operations.budgets.editing import MOST_WHY
+from helmdash.pages.forms import NUMBER_ERRORS
 from helmdash.queries.budgets.budgets import BudgetRow
 
 # As many as one looks through before saving; a table has some seventy.
@@ -36,6 +37,7 @@ def _number(label: str, least: int, *, is_required: bool, placeholder: str) -> f
         max_value=_MOST,
         label=label,
         widget=forms.NumberInput(attrs={"placeholder": placeholder, "inputmode": "numeric"}),
+        error_messages=NUMBER_ERRORS,
     )
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
@@ -28,6 +28,13 @@ from helmdash.queries.line_edits import Lines
 MOST_OUTPUT_TOKENS = 1_000_000
 # A thousand times what the largest windows hold.
 _MOST_TOKENS = 1_000_000_000
+
+# What is said of a number that cannot be, in all forms.
+NUMBER_ERRORS: Final[dict[str, str]] = {
+    "invalid": "write a whole number",
+    "min_value": "give %(limit_value)s or more",
+    "max_value": "give %(limit_value)s or less",
+}
 
 
 def one_of(
@@ -56,6 +63,7 @@ def _tokens(label: str, **attrs: bool) -> forms.IntegerField:
         max_value=_MOST_TOKENS,
         label=label,
         widget=forms.NumberInput(attrs=shown),
+        error_messages=NUMBER_ERRORS,
     )
 
 
@@ -129,9 +137,19 @@ class SuggestionForm(SaidForm):
         choices=[(each, each) for each in ("accept", "dismiss", "trial", "revert")]
     )
     reason = forms.CharField(required=False, max_length=500)
-    share = forms.IntegerField(required=False, min_value=1, max_value=90, label="share in percent")
-    conversations = forms.IntegerField(required=False, min_value=40, max_value=100_000)
-    days = forms.IntegerField(required=False, min_value=1, max_value=90)
+    share = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=90,
+        label="share in percent",
+        error_messages=NUMBER_ERRORS,
+    )
+    conversations = forms.IntegerField(
+        required=False, min_value=40, max_value=100_000, error_messages=NUMBER_ERRORS
+    )
+    days = forms.IntegerField(
+        required=False, min_value=1, max_value=90, error_messages=NUMBER_ERRORS
+    )
 
     def clean(self) -> None:
         if self.cleaned_data.get("do") == "dismiss" and self.cleaned_data.get("reason") == "":
@@ -233,7 +251,11 @@ class PlanForm(forms.Form):
     )
     prompt_variant = one_of(PromptVariant, blank="as the budget says", label="Prompt variant")
     max_tokens = forms.IntegerField(
-        required=False, min_value=1, max_value=MOST_OUTPUT_TOKENS, label="Output, tokens at most"
+        required=False,
+        min_value=1,
+        max_value=MOST_OUTPUT_TOKENS,
+        label="Output, tokens at most",
+        error_messages=NUMBER_ERRORS,
     )
     context = forms.CharField(
         required=False,

@@ -106,9 +106,9 @@ def test_lines_are_tried_out_and_saved_for_the_project_alone(
 
 
 WRONG = [
-    ({"caution": "0"}, "Caution above, tokens"),
-    ({"caution": "x"}, "Caution above, tokens"),
-    ({"caution": "9" * 12}, "Caution above, tokens"),
+    ({"caution": "0"}, "Caution above, tokens</strong>: give 1 or more"),
+    ({"caution": "x"}, "Caution above, tokens</strong>: write a whole number"),
+    ({"caution": "9" * 12}, "Caution above, tokens</strong>: give 1000000000 or less"),
     ({"critical": "200000"}, "is above the limit"),
     ({"caution": "119000", "critical": "100"}, "must be below"),
 ]

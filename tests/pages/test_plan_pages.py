@@ -559,7 +559,7 @@ FAULTS = [
     ({"catalog": "{"}, "Catalog", "is not JSON: line 1"),
     ({"catalog": '{"packs": [{}]}'}, "Catalog", "packs.0.name"),
     ({"context": "[]"}, "Context", "must be an object"),
-    ({"max_tokens": "0"}, "Output, tokens at most", "greater than or equal to 1"),
+    ({"max_tokens": "0"}, "Output, tokens at most", "give 1 or more"),
     ({"max_tokens": "many"}, "Output, tokens at most", "whole number"),
     ({"prompt_variant": "both"}, "Prompt variant", "single_pick"),
     ({"continues": "nope"}, "The plan to go on with", "there is no plan"),
@@ -784,7 +784,7 @@ def test_all_that_is_wrong_with_a_try_is_said_at_once(
     html = unescape(owner.post("/try/plan/", asked).content.decode())
 
     assert "Intent: say what is to be done" in html
-    assert "Output, tokens at most: Enter a whole number" in html
+    assert "Output, tokens at most: write a whole number" in html
     assert "Catalog: packs.1" in html
 
 
