@@ -14,12 +14,14 @@ from urllib.parse import quote, urlencode
 from django.urls import reverse
 from django.utils import timezone
 
-from helmdash.queries import call_listing, plans, trims
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.call_filters import CallFilters
+from helmdash.queries import plans
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.conversations import conversations, listing
 from helmdash.queries.conversations.filters import ConversationFilters
-from helmdash.queries.trim_filters import TrimFilters
+from helmdash.queries.fitting import trims
+from helmdash.queries.fitting.trim_filters import TrimFilters
 
 # The first conversation that the first part of bench.large makes.
 LONG_CONVERSATION = "t0-agent-000000"

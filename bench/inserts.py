@@ -28,7 +28,7 @@ from helmdash.operations.recorder.own_connection import use_own_connection  # no
 from helmdash.operations.recording import call_rows  # noqa: E402
 from helmdash.operations.recording.judging import judge  # noqa: E402
 from helmdash.operations.recording.masking import masker  # noqa: E402
-from helmdash.queries.access import default_project  # noqa: E402
+from helmdash.queries.access.access import default_project  # noqa: E402
 from helmdash.queries.budgets import budgets  # noqa: E402
 from helmdash.records.bulk import allocate_ids  # noqa: E402
 from helmdash.records.call_names import name_row  # noqa: E402

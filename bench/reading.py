@@ -31,8 +31,8 @@ from bench import addresses  # noqa: E402
 from helmdash.core.access.permissions import SHELL  # noqa: E402
 from helmdash.operations.access import keys, members  # noqa: E402
 from helmdash.operations.demo import generating  # noqa: E402
-from helmdash.queries import calls  # noqa: E402
-from helmdash.queries.access import ProjectInfo, find_project  # noqa: E402
+from helmdash.queries.access.access import ProjectInfo, find_project  # noqa: E402
+from helmdash.queries.calls import calls  # noqa: E402
 
 # Requests that a time is told from.
 TIMES = 5

@@ -28,7 +28,7 @@ from helmdash.operations.planning import (
 )
 from helmdash.operations.planning.threads import in_thread
 from helmdash.queries import upstreams
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.upstream.completing import completer
 from helmdash.upstream.sharing import Shared, Stopping

@@ -15,7 +15,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.operations.access import keys, members, project_settings
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.calls import record_calls
-from helmdash.queries.access import ProjectInfo, default_project, project_info
+from helmdash.queries.access.access import ProjectInfo, default_project, project_info
 from helmdash.records.models import Project, Suggestion, Trial
 from tests.support.shipped_rows import load_shipped_budgets
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from helmdash.operations.rollups.noting import note_plan
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.keyed_hash import hash_intent
 from helmdash.records.models import PlanAttempt, PlanRecord, PlanStep
 from helmdash.records.plan_facts import plan_facts_of_row

@@ -19,7 +19,7 @@ from helmdash.doors.faults import Fault, NoKey
 from helmdash.doors.front import KEY_CONTEXT_KEY
 from helmdash.doors.keys import look_up, presented_keys
 from helmdash.doors.limits import key_limits
-from helmdash.queries.access import Caller, ProjectInfo, person_of, projects_of
+from helmdash.queries.access.access import Caller, ProjectInfo, person_of, projects_of
 
 # The pages remember the chosen project under this name (helmdash.pages is a sibling: not imported).
 _SESSION_PROJECT = "project"

@@ -40,7 +40,7 @@ from helmdash.operations.fitting.assembly import NoPromptBudget
 from helmdash.operations.planning import AskProblem, PlanFailed
 from helmdash.operations.recorder import RecorderFull
 from helmdash.operations.whatif.asking import BadWhatIf, NoSuchWhatIf, WhatIfConflict
-from helmdash.queries.paging import BadCursor
+from helmdash.queries.lists.paging import BadCursor
 from helmdash.upstream.sharing import Stopping
 
 logger = logging.getLogger(__name__)

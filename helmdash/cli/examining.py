@@ -28,7 +28,7 @@ from helmdash.installation import COMMAND
 from helmdash.operations.backup.spool import is_in_use
 from helmdash.operations.database.replica import replica
 from helmdash.queries import jobs, ledger, rollups
-from helmdash.queries.access import projects
+from helmdash.queries.access.access import projects
 from helmdash.queries.database import condition
 from helmdash.queries.upstreams import endpoints
 from helmdash.upstream.client import tls_context

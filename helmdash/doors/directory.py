@@ -26,7 +26,7 @@ from helmdash.doors.faults import KeysUnavailable
 from helmdash.operations.access import keys
 from helmdash.operations.database.sqlite_file import give_back, thread_connection
 from helmdash.queries import upstreams
-from helmdash.queries.access import Caller, find_caller
+from helmdash.queries.access.access import Caller, find_caller
 from helmdash.queries.budgets import budgets
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from helmdash.doors.directory import Directory, KeyContext
 from helmdash.doors.faults import ExpiredKey, Fault, NoKey
 from helmdash.doors.limits import key_limits
 from helmdash.operations.access.keys import note_use
-from helmdash.queries.access import Caller, find_caller
+from helmdash.queries.access.access import Caller, find_caller
 
 _HEADERS = (b"x-api-key", b"x-goog-api-key")
 _OTHERS = frozenset(_HEADERS)

@@ -25,7 +25,7 @@ from helmdash.doors.faults import (
     UnknownKey,
 )
 from helmdash.metrics import limited_requests
-from helmdash.queries.access import Caller
+from helmdash.queries.access.access import Caller
 
 
 class KeyLimits:

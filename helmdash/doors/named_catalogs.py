@@ -19,8 +19,8 @@ from django.db import DatabaseError
 from helmdash.doors.asgi import Scope
 from helmdash.heavy import forwarder_of
 from helmdash.operations.database.sqlite_file import thread_connection
-from helmdash.queries import catalog as catalogs
-from helmdash.queries.catalog import CatalogSize
+from helmdash.queries.fitting import catalog as catalogs
+from helmdash.queries.fitting.catalog import CatalogSize
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from django.http import HttpRequest, parse_cookie
 from helmdash.core.access.permissions import readable
 from helmdash.doors.faults import SessionsUnavailable
 from helmdash.operations.database.sqlite_file import thread_connection
-from helmdash.queries.access import person_of
+from helmdash.queries.access.access import person_of
 
 # Forms are rare; two so that one that waits for a lost connection does not hold up the other.
 _THREADS = 2

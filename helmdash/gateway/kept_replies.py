@@ -23,7 +23,7 @@ from helmdash.providers.errors import BadRequest
 from helmdash.providers.openai_responses.kept import EndedInStream, ended_reply, kept_request
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.wire import Reply
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
 

@@ -12,7 +12,7 @@ from helmdash.core.calls.lanes import Lane
 from helmdash.doors.faults import BadBody
 from helmdash.doors.validation import read_object
 from helmdash.gateway.refusals import bad_request
-from helmdash.queries.access import BUDGET_MODES
+from helmdash.queries.access.access import BUDGET_MODES
 
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 _PURPOSE = re.compile(r"[a-z][a-z0-9_-]{0,31}")

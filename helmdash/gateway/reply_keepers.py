@@ -16,8 +16,8 @@ from helmdash.core.calls.capture import Capture
 from helmdash.doors.faults import DatabaseUnavailable
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.recording.later_replies import LaterReply, complete_call
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.kept_replies import find_keeper, is_only_project
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls.kept_replies import find_keeper, is_only_project
 
 Answer = TypeVar("Answer")
 

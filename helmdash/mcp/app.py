@@ -30,7 +30,7 @@ from helmdash.mcp.threads import Threads
 from helmdash.mcp.tools import BY_NAME
 from helmdash.mcp.transport import McpTransport
 from helmdash.mcp.visit import VISIT_KEY, Visit
-from helmdash.queries.access import Caller
+from helmdash.queries.access.access import Caller
 from helmdash.upstream.sharing import shared_of
 
 log = logging.getLogger(__name__)

@@ -18,8 +18,8 @@ from helmdash.mcp.tools.conversations import read_health
 from helmdash.mcp.visit import Visit
 from helmdash.queries import upstreams
 from helmdash.queries.budgets import budgets
-from helmdash.queries.defaults import caller_defaults
 from helmdash.queries.plans import my_plans
+from helmdash.queries.plans.defaults import caller_defaults
 
 MIME_TYPE: Final = "application/json"
 _SCHEME: Final = "helmdeck://"

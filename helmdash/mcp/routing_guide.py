@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from helmdash.queries import catalog as catalogs
+from helmdash.queries.fitting import catalog as catalogs
 
 POLICY = (
     "How to choose (helmdeck ADR 047). 1. Take the words of the intent: what goes in, what should "

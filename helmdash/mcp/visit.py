@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from helmdash.mcp.threads import Threads
-from helmdash.queries.access import Caller, ProjectInfo
+from helmdash.queries.access.access import Caller, ProjectInfo
 from helmdash.upstream.sharing import Shared
 
 # Where it stands in the scope of a request, from the door to the tool.

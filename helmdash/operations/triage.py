@@ -15,7 +15,7 @@ from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.conversations.attention import rank_of
 from helmdash.operations.database.transactions import write
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.failures import GroupState
 from helmdash.records import audit
 from helmdash.records.models import Conversation, FailureMark, TriageWord

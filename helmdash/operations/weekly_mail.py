@@ -33,7 +33,7 @@ from django.template.loader import render_to_string
 from helmdash import conf
 from helmdash.core.access.permissions import Actor, Right, may, require
 from helmdash.operations.database.transactions import write
-from helmdash.queries.access import person_of, project_info
+from helmdash.queries.access.access import person_of, project_info
 from helmdash.queries.weekly import WeeklyReport, weekly_report
 from helmdash.records import audit
 from helmdash.records.models import WeeklySubscription

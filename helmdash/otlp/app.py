@@ -46,7 +46,7 @@ from helmdash.otlp.signals import (
     success,
 )
 from helmdash.otlp.unpacking import is_small_unpacked, unpacking
-from helmdash.queries.access import Caller, ProjectInfo
+from helmdash.queries.access.access import Caller, ProjectInfo
 
 log = logging.getLogger(__name__)
 

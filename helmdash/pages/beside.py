@@ -15,7 +15,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries.paging import Neighbours
+from helmdash.queries.lists.paging import Neighbours
 
 # The id of the panel's element, by which HTMX says that it asks for no more.
 _PANEL = "panel"

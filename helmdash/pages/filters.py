@@ -19,7 +19,7 @@ from helmdash.core.text.time_ranges import (
 )
 from helmdash.pages.forms import one_of
 from helmdash.pages.parts.heat_map import Rows
-from helmdash.queries.audit import KINDS, AuditFilters
+from helmdash.queries.access.audit import KINDS, AuditFilters
 from helmdash.queries.evidence.net_value import MOST_READ, NetSide
 from helmdash.queries.evidence.shortened import NetPart
 

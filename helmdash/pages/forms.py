@@ -20,7 +20,7 @@ from helmdash.core.catalog.catalog import CatalogError, parse_catalog
 from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
 from helmdash.operations.triage import Word
 from helmdash.pages.zones import find_zone
-from helmdash.queries.access import SCOPES
+from helmdash.queries.access.access import SCOPES
 from helmdash.queries.failures import GroupState
 from helmdash.queries.line_edits import Lines
 

@@ -11,15 +11,17 @@ from typing import Any, Final
 from helmdash.core.budgets.levels import BY_SEVERITY, LEVELS
 from helmdash.pages.parts import words
 from helmdash.pages.parts.histogram import Histogram, Mark, histogram
-from helmdash.queries import marks, plans, series, trims
-from helmdash.queries.call_filters import CallFilters
+from helmdash.queries import marks, plans
+from helmdash.queries.calls import series
+from helmdash.queries.calls.filters import CallFilters
+from helmdash.queries.calls.list_series import list_series
+from helmdash.queries.calls.series import Series, Split, call_series
 from helmdash.queries.conversations import over_time
 from helmdash.queries.conversations.filters import ConversationFilters
-from helmdash.queries.list_series import list_series
+from helmdash.queries.fitting import trims
+from helmdash.queries.fitting.trim_filters import TrimFilters, TrimOutcome
+from helmdash.queries.fitting.trims import TrimPage
 from helmdash.queries.plans import NewestPlans
-from helmdash.queries.series import Series, Split, call_series
-from helmdash.queries.trim_filters import TrimFilters, TrimOutcome
-from helmdash.queries.trims import TrimPage
 
 # What the parts of a bar are called and drawn as, from below upwards.
 Words = Mapping[str, tuple[str, str]]

@@ -20,11 +20,11 @@ from helmdash.core.text.query_terms import MOST_CHARS, BadQuery, Field, Query, p
 from helmdash.pages.filters import FilterForm
 from helmdash.pages.forms import one_of
 from helmdash.pages.parts.list_columns import LIST_COLUMNS
-from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.call_terms import ANY_CAUSE, CALL_FIELDS
+from helmdash.queries.calls.filters import CallFilters
+from helmdash.queries.calls.terms import ANY_CAUSE, CALL_FIELDS
 from helmdash.queries.conversations.filters import CONVERSATION_TERMS, ConversationFilters
+from helmdash.queries.fitting.trim_filters import TRIM_FIELDS, TrimFilters, TrimOutcome
 from helmdash.queries.plans.filters import OUTCOMES, PLAN_TERMS
-from helmdash.queries.trim_filters import TRIM_FIELDS, TrimFilters, TrimOutcome
 
 _WHOLE_ID = "Only plans with exactly this id: a part of it finds nothing"
 # What the calls' filter by variant offers.

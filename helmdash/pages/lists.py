@@ -15,14 +15,17 @@ from helmdash.pages.list_forms import (
     PlanFilterForm,
     TrimFilterForm,
 )
-from helmdash.queries import call_facets, call_listing, plans, trims
-from helmdash.queries.call_terms import CALL_TERMS
+from helmdash.queries import plans
+from helmdash.queries.calls import facets as call_facets
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.terms import CALL_TERMS
 from helmdash.queries.conversations import facets as conversation_facets
 from helmdash.queries.conversations import listing as conversation_listing
 from helmdash.queries.conversations.filters import CONVERSATION_TERMS
-from helmdash.queries.facets import Facets
+from helmdash.queries.fitting import trims
+from helmdash.queries.fitting.trim_filters import TRIM_FIELDS
+from helmdash.queries.lists.facets import Facets
 from helmdash.queries.plans.filters import PLAN_TERMS
-from helmdash.queries.trim_filters import TRIM_FIELDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from helmdash import planner
 from helmdash.core.access.permissions import Actor
 from helmdash.operations.planning import Ask, PlanFailed
 from helmdash.queries import upstreams
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.upstream.sharing import shared_of
 
 # Upstreams that do not list their models are asked for them; they have five seconds for it.

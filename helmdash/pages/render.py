@@ -26,7 +26,7 @@ from helmdash.pages import scope
 from helmdash.pages.addresses import in_project
 from helmdash.pages.demo_banner import demo_loading
 from helmdash.pages.zones import reader_zone
-from helmdash.queries import calls
+from helmdash.queries.calls import calls
 from helmdash.queries.jobs import find_job
 
 Arguments = ParamSpec("Arguments")

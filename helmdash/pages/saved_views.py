@@ -13,7 +13,7 @@ from django.utils.functional import SimpleLazyObject
 from helmdash.pages import scope
 from helmdash.pages.lists import LISTS
 from helmdash.pages.render import PageRequest
-from helmdash.queries.saved_views import SavedViewItem, first_view, views_of
+from helmdash.queries.lists.saved_views import SavedViewItem, first_view, views_of
 
 View = Callable[[PageRequest], HttpResponse]
 # An address with it shows all of a list, whatever the list opens with.

@@ -17,9 +17,10 @@ from django.shortcuts import redirect
 from django.utils.encoding import escape_uri_path
 
 from helmdash.core.access.permissions import Forbidden, Person, Right, may, readable
-from helmdash.queries import access, calls
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.project_lookup import Kind, find_project_of
+from helmdash.queries.access import access
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.access.project_lookup import Kind, find_project_of
+from helmdash.queries.calls import calls
 
 _SESSION_KEY = "project"
 FORM_FIELD = "project"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from helmdash.queries.by_value import first_values
-from helmdash.queries.calls import CallView, view
-from helmdash.queries.wrong_addresses import KnockInfo, turned_away
+from helmdash.queries.access.wrong_addresses import KnockInfo, turned_away
+from helmdash.queries.calls.calls import CallView, view
+from helmdash.queries.lists.by_value import first_values
 from helmdash.records.models import Call
 
 # A client may make a title and other side calls before its first turn.

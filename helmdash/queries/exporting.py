@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.models import Exists, Min, Q, QuerySet, Sum
 
 from helmdash.core.telemetry.judged import JudgedCall
-from helmdash.queries.calls import view
+from helmdash.queries.calls.calls import view
 from helmdash.records.call_names import Place, calls_at
 from helmdash.records.models import Exporter, PendingExport, Project
 

@@ -18,7 +18,7 @@ from helmdash.core.budgets.health import Health, HealthReason, assess
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import Level
 from helmdash.queries.budgets import budgets
-from helmdash.queries.calls import CallView
+from helmdash.queries.calls.calls import CallView
 from helmdash.queries.conversations.care import NeedsAttention
 from helmdash.queries.conversations.conversations import ConversationView
 from helmdash.queries.conversations.curve import CurvePoint, curve_of

@@ -39,8 +39,8 @@ from helmdash.core.rollups.figures import (
 from helmdash.core.text.wilson import wilson
 from helmdash.queries import rollups
 from helmdash.queries.budgets import budgets
-from helmdash.queries.by_value import first_rows
 from helmdash.queries.distinct_values import model_keys
+from helmdash.queries.lists.by_value import first_rows
 from helmdash.records.call_facts import facts_of
 from helmdash.records.call_names import calls_at, find_correlated
 from helmdash.records.models import Call

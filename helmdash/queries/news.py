@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from helmdash.core.budgets.levels import LEVELS, Level
-from helmdash.queries.calls import change_mark
+from helmdash.queries.calls.calls import change_mark
 from helmdash.records.models import (
     Budget,
     Conversation,

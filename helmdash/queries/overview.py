@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from helmdash.core.budgets.levels import Level
-from helmdash.queries import call_listing, calls, failures, line_edits
-from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.calls import CallView
+from helmdash.queries import failures, line_edits
+from helmdash.queries.calls import calls
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.calls import CallView
+from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.conversations import care, conversations, listing, under_way
 from helmdash.queries.conversations.care import NeedsAttention
 from helmdash.queries.conversations.conversations import ConversationView

@@ -24,7 +24,7 @@ from helmdash.core.rollups.figures import (
     under,
 )
 from helmdash.queries import rollups
-from helmdash.queries.access import projects
+from helmdash.queries.access.access import projects
 from helmdash.queries.conversations import conversations
 from helmdash.queries.conversations.conversations import opened_rounds
 

@@ -18,7 +18,7 @@ from helmdash.operations.alerts.editing import ChannelEdit, save_channel, send_t
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.operations.whatif.asking import ask
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import (
     AlertChannel,
     AlertDelivery,

@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.forms.models import model_to_dict
 
-from helmdash.queries.access import Caller, find_caller, project_info, projects
-from helmdash.queries.calls import newest_mark
+from helmdash.queries.access.access import Caller, find_caller, project_info, projects
+from helmdash.queries.calls.calls import newest_mark
 from helmdash.records.backend import MembershipBackend
 from helmdash.records.models import ApiKey, Call, Look, Project
 from helmdash.records.session_store import SessionStore

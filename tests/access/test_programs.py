@@ -27,7 +27,7 @@ from helmdash.mcp.visit import VISIT_KEY, Visit
 from helmdash.operations.recorder import recorder
 from helmdash.otlp.app import OtlpApp
 from helmdash.otlp.signals import SIGNALS, Signal
-from helmdash.queries.access import Caller, find_caller
+from helmdash.queries.access.access import Caller, find_caller
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget
 from helmdash.upstream.client import UpstreamClient

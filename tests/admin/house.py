@@ -7,7 +7,7 @@ from typing import Any
 from helmdash.core.calls.capture import Capture
 from helmdash.operations.access import project_settings
 from helmdash.operations.recording.call_batch import Recorded
-from helmdash.queries.access import ProjectInfo, default_project, project_info
+from helmdash.queries.access.access import ProjectInfo, default_project, project_info
 from helmdash.records.models import Budget, Project
 from tests import factories
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.operations.access import audit_log, keys
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import AuditEntry, Budget, BudgetAlias, Membership, Project, Upstream
 from tests.admin.forms import filled, text_of
 from tests.admin.house import make_project, record

@@ -7,7 +7,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from helmdash.core.budgets.budgets import STORED_FIELDS
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.admin.budgets.budget_admin import BudgetAdmin
 from helmdash.records.models import Budget, Project

@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.calls.capture import Capture
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Conversation
 from helmdash.records.querysets import models_seen
 from tests.admin.forms import text_of

@@ -7,8 +7,8 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from helmdash.queries import catalog
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.fitting import catalog
 from helmdash.records.models import CatalogRevision
 from tests.admin.forms import text_of
 

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from helmdash.core.access.permissions import MemberRole
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget, BudgetAlias
 from tests.admin.forms import filled, text_of

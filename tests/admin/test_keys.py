@@ -5,8 +5,8 @@ import logging
 import pytest
 from django.test import Client
 
-from helmdash.queries import access
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access import access
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import ApiKey
 from tests.admin.forms import filled, text_of
 from tests.factories import make_key

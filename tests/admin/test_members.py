@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.operations.access import keys, members
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import ApiKey, Budget, Membership, Project, Upstream
 from tests.admin.forms import filled, text_of
 from tests.admin.house import make_project, record

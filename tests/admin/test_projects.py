@@ -5,7 +5,7 @@ from django.test import Client
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.fitting.catalogs import import_catalog
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Project
 from tests.admin.forms import filled, text_of
 from tests.admin.house import make_project, record

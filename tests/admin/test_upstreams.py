@@ -12,7 +12,7 @@ from django.urls import path
 
 from helmdash.core.access.permissions import MemberRole
 from helmdash.queries import upstreams
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Upstream
 from helmdash.records.secrets import seal
 from helmdash.urls import urlpatterns

@@ -13,7 +13,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from helmdash.operations.access import project_settings
-from helmdash.queries.access import ProjectInfo, project_info
+from helmdash.queries.access.access import ProjectInfo, project_info
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Project, Upstream
 from tests import factories

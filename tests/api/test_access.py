@@ -15,7 +15,7 @@ from helmdash.api.openapi.document import document
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.doors.limits import KeyLimits
 from helmdash.operations.access import keys
-from helmdash.queries.access import SCOPES, ProjectInfo, api_keys, find_project
+from helmdash.queries.access.access import SCOPES, ProjectInfo, api_keys, find_project
 from tests.api.conftest import PREFIX, Door
 from tests.factories import sign_in
 

@@ -17,7 +17,7 @@ from helmdash.api.openapi.answer_types import answer_type
 from helmdash.core.assembly.manifest import AssemblyManifest
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.text.tokens import Estimator
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget
 from tests.api.conftest import Door, fields_of

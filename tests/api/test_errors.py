@@ -13,8 +13,8 @@ from django.test import Client
 from helmdash import conf
 from helmdash.api.openapi import examples
 from helmdash.api.openapi.document import document
-from helmdash.queries import call_listing
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import listing as call_listing
 from tests.api.conftest import PREFIX, Door, fields_of
 
 

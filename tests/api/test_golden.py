@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from helmdash.api.openapi import examples
 from helmdash.api.openapi.document import document
 from helmdash.operations.whatif import running
-from helmdash.queries.access import default_project
+from helmdash.queries.access.access import default_project
 from helmdash.records.models import Project
 from tests.api.conftest import Door
 from tests.api.planner import INTENT, Planner

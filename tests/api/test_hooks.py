@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from helmdash.core.access.permissions import MemberRole
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations import conversations
 from helmdash.records.models import ClientEvent, Conversation, Project, Round
 from tests.api.conftest import Door

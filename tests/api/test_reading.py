@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from helmdash.queries import call_listing
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import listing as call_listing
 from tests import factories
 from tests.api.conftest import Door, fields_of
 

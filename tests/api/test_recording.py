@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from helmdash.api.openapi import examples
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from tests.api.conftest import Door, fields_of
 
 UNAVAILABLE = {

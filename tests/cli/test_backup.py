@@ -58,7 +58,7 @@ driver._wait()  # a start: what waited in the spool is stored
 driver._list()
 print()
 from django.contrib.auth import authenticate
-from helmdash.queries.access import find_caller
+from helmdash.queries.access.access import find_caller
 from helmdash.records.models import ApiKey, Project, Upstream
 from helmdash.records.secrets import unseal
 found = find_caller(key={KEY!r})

@@ -16,7 +16,7 @@ from helmdash.cli.base import BaseCommand
 from helmdash.conf import BadSetting, Env, read_env, unknown_variables, variable_name
 from helmdash.operations.access import keys, project_settings
 from helmdash.operations.budgets import shipped
-from helmdash.queries.access import default_project, find_caller, find_project
+from helmdash.queries.access.access import default_project, find_caller, find_project
 from helmdash.queries.conversations import conversations
 from helmdash.records.models import ApiKey, Budget, Exporter, Membership, PlanRecord, Project
 from tests.factories import NOW, make_project

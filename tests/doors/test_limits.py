@@ -17,7 +17,7 @@ from helmdash.doors.faults import (
 from helmdash.doors.keys import look_up
 from helmdash.doors.limits import KeyLimits
 from helmdash.metrics import limited_requests
-from helmdash.queries.access import Caller, ProjectInfo
+from helmdash.queries.access.access import Caller, ProjectInfo
 from helmdash.records.models import ApiKey
 from tests.factories import make_key, make_project
 

@@ -17,7 +17,7 @@ from helmdash.core.access.wrong_addresses import Dialect
 from helmdash.doors.knocks import Knocks
 from helmdash.operations.access import wrong_addresses
 from helmdash.operations.access.wrong_addresses import MOST_ROWS, Knocked
-from helmdash.queries import wrong_addresses as queries
+from helmdash.queries.access import wrong_addresses as queries
 from tests import factories
 from tests.support.server import Served
 
@@ -135,7 +135,7 @@ def test_they_are_counted_in_figures_and_kept_with_the_server_s_end(served: Serv
     figures = httpx.get(served.base_url + "/metrics", headers=served.headers).text
     deadline = time.monotonic() + 15
     code = (
-        "from helmdash.queries.wrong_addresses import latest\n"
+        "from helmdash.queries.access.wrong_addresses import latest\n"
         "for k in latest(): print(k.method, k.path, k.client, k.count)"
     )
     while "POST /chat/completions openai-python 1.99.0 3" not in (

@@ -20,10 +20,10 @@ from helmdash.doors.sessions import Sessions
 from helmdash.heavy import FORWARDER_KEY, WorkerForwarder
 from helmdash.mcp.resources import RESOURCES
 from helmdash.operations.fitting.catalogs import import_catalog
-from helmdash.queries import catalog
-from helmdash.queries.access import find_caller
+from helmdash.queries.access.access import find_caller
 from helmdash.queries.budgets import budgets
-from helmdash.queries.catalog import CatalogSize
+from helmdash.queries.fitting import catalog
+from helmdash.queries.fitting.catalog import CatalogSize
 from helmdash.records.models import CatalogRevision
 from tests.factories import NOW, make_key, make_project
 

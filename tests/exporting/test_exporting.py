@@ -35,7 +35,7 @@ from helmdash.operations.care.clearing import clear
 from helmdash.operations.exporting import environment, outbox
 from helmdash.operations.jobs.running import JobThread
 from helmdash.operations.retention.erasing import erase_conversation
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.exporting import export_states
 from helmdash.records.models import AuditEntry, Exporter, PendingExport, Round
 from helmdash.records.secrets import seal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helmdash.queries.kept_replies import is_only_project
+from helmdash.queries.calls.kept_replies import is_only_project
 from tests.factories import make_project
 
 

@@ -14,7 +14,7 @@ from helmdash.core.alerts.rules import KINDS, RuleKind
 from helmdash.operations.alerts import delivering, editing, looking
 from helmdash.operations.alerts.delivering import Outcome, Send
 from helmdash.operations.alerts.editing import ChannelEdit, RuleEdit
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import AlertChannel
 from tests.factories import NOW, make_capture, record
 

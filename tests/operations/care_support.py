@@ -10,7 +10,7 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.operations import care
 from helmdash.operations.care import Advanced, Cleared
 from helmdash.operations.recording.call_batch import Recorded
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from tests.factories import NOW, make_capture
 from tests.recording.support import record
 

@@ -25,7 +25,7 @@ from helmdash.operations.alerts.delivering import Outcome
 from helmdash.operations.alerts.editing import AlertProblem, ChannelEdit
 from helmdash.operations.alerts.forgetting import forget_conversation, forget_old
 from helmdash.operations.database.transactions import write
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.alerts.observing import Watched
 from helmdash.queries.alerts.observing import look as look_at
 from helmdash.queries.alerts.rules import settings_of

@@ -9,7 +9,7 @@ import pytest
 
 from helmdash.core.alerts.rules import RuleKind
 from helmdash.operations.alerts import noting_lags
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.alerts.previewing import last_week
 from helmdash.queries.alerts.rules import settings_of
 from helmdash.records.models import (

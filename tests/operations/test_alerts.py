@@ -32,7 +32,7 @@ from helmdash.operations.alerts.editing import AlertProblem, ChannelEdit, RuleEd
 from helmdash.operations.alerts.forgetting import forget_old
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.operations.rollups.folding import fold_all
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import (
     Alert,
     AlertChannel,

@@ -13,7 +13,7 @@ from helmdash.core.alerts.rules import RuleKind
 from helmdash.operations.alerts import repeating
 from helmdash.operations.alerts.delivering import Outcome
 from helmdash.operations.retention.erasing import erase_conversation
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.alerts import log
 from helmdash.records.models import Alert, AlertMessage, AlertRule
 from tests.factories import NOW, make_capture, make_project, record

@@ -14,7 +14,7 @@ from helmdash.core.alerts.apprise_names import parse_named_urls
 from helmdash.core.alerts.channels import ChannelKind
 from helmdash.operations.alerts import delivering, editing
 from helmdash.operations.alerts.editing import AlertProblem
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.alerts.rules import channels
 from helmdash.records.models import AlertChannel, AlertDelivery, AuditEntry
 from tests.factories import NOW, make_project

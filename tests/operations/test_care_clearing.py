@@ -12,7 +12,7 @@ from helmdash.core.calls.capture import SentSizes
 from helmdash.core.care.reminders import HEADINGS, package_bytes
 from helmdash.operations import care
 from helmdash.operations.care import ClientHistory, Restart
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import (
     Conversation,

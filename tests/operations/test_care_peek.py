@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from helmdash.core.calls.capture import Capture
 from helmdash.operations import care
 from helmdash.operations.care import ClientHistory, NothingDue
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import PendingPrompt
 from tests.factories import make_capture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from helmdash.core.budgets.levels import Level
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations import care, conversations
 from helmdash.queries.conversations.care import CareView, needs_attention
 from helmdash.queries.conversations.timeline import timeline

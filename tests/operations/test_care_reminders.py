@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations import care
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations.care import reminders
 from helmdash.records.models import Guidance, Reminder, Round
 from tests.factories import NOW

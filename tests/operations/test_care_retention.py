@@ -9,7 +9,7 @@ import pytest
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.demo.loading import remove_demo
 from helmdash.operations.retention.expired import delete_expired, forget_pending
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Conversation, Guidance, PendingPrompt, Project, Reminder
 from tests.factories import NOW
 from tests.operations.care_support import Talk

@@ -10,7 +10,7 @@ import pytest
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.budgets.levels import Level
 from helmdash.operations import care
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets.budgets import forget_cache
 from helmdash.queries.conversations.care import care_of
 from helmdash.records.models import Budget, Call, Conversation, Guidance, Project, Round

@@ -9,7 +9,7 @@ import pytest
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.text.tokens import compact_json
 from helmdash.operations.fitting.catalogs import import_catalog
-from helmdash.queries import catalog
+from helmdash.queries.fitting import catalog
 from helmdash.records.models import CatalogRevision, Project
 from tests.factories import NOW, make_project
 

@@ -9,8 +9,8 @@ import pytest
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.catalog.catalog import CatalogError
 from helmdash.operations.fitting.catalogs import import_catalog
-from helmdash.queries import catalog as catalogs
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.fitting import catalog as catalogs
 from helmdash.records.models import CatalogRevision, Project
 from tests.factories import NOW
 from tests.recording.support import make_ruled_project

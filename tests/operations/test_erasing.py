@@ -33,8 +33,8 @@ from helmdash.operations.retention.erasing import (
 )
 from helmdash.operations.retention.expired import delete_expired
 from helmdash.operations.rollups.folding import fold_all
-from helmdash.queries import calls
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import calls
 from helmdash.records.models import (
     ApiKey,
     AuditEntry,

@@ -25,9 +25,9 @@ from helmdash.operations.evidence.deciding import NoSuchSuggestion, SuggestionDe
 from helmdash.operations.jobs import kinds
 from helmdash.operations.jobs.running import JobThread
 from helmdash.operations.rollups import folding
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
-from helmdash.queries.call_terms import CALL_TERMS
+from helmdash.queries.calls.terms import CALL_TERMS
 from helmdash.queries.evidence import suggestions
 from helmdash.queries.evidence.learned import learned_of
 from helmdash.queries.evidence.limits import limits_of_model

@@ -11,7 +11,7 @@ import pytest
 from helmdash.core.access.permissions import Person
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.operations.triage import MUTE, mark_failures
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.failures import Failing, FailureGroup, GroupState, failing
 from tests.factories import NOW, make_capture, make_project, record
 

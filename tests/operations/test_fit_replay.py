@@ -21,7 +21,7 @@ from helmdash.core.whatif.fits import (
 )
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.whatif.kept_fits import (
     KeptCatalogs,

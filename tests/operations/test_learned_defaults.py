@@ -10,8 +10,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.answers import to_json
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.defaults import Defaults, caller_defaults
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.plans.defaults import Defaults, caller_defaults
 from tests.factories import NOW, make_capture
 from tests.plan_rows import make_plan
 from tests.recording.support import make_ruled_project, record

@@ -17,7 +17,7 @@ from helmdash.core.calls.outcomes import CallOutcome, outcome_of
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.operations.rollups.rebuilding import rebuild
 from helmdash.queries import models
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.models import ModelRow, model_rows, recent_calls
 from helmdash.records.models import RollupState
 from tests.factories import NOW, make_capture

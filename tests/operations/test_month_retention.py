@@ -13,7 +13,7 @@ from helmdash.core.rollups.figures import Marginal
 from helmdash.operations.retention import retaining
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.operations.retention.months import drop_expired_months
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.rollups import figures
 from helmdash.records.models import Call, CallName, CallPayload
 from tests.factories import NOW, make_capture

@@ -20,7 +20,7 @@ from helmdash.core.evidence.net_value import (
 )
 from helmdash.core.evidence.suggested import Counted
 from helmdash.operations.care import clearing
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.evidence.net_value import (
     MOST_READ,
     net_report,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.picked_later import picked_later
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.plans.picked_later import picked_later
 from helmdash.records.keyed_hash import hash_intent
 from helmdash.records.models import Fit
 from tests.factories import NOW, make_capture, make_project, record
@@ -147,10 +147,10 @@ def test_fits_that_dropped_more_than_is_read_are_left_out_and_so_it_is_said(
     make_plan(project, "picks", intent=ASKED, entries=("tool.gone",), started_at=NOW + HOUR * 2.5)
     keys = [each.pk for each in fits]
 
-    monkeypatch.setattr("helmdash.queries.picked_later.MOST_ENTRIES", 4)
-    monkeypatch.setattr("helmdash.queries.picked_later.MOST_READ", 1)
+    monkeypatch.setattr("helmdash.queries.plans.picked_later.MOST_ENTRIES", 4)
+    monkeypatch.setattr("helmdash.queries.plans.picked_later.MOST_READ", 1)
     few = picked_later(project_id=project.id, fit_ids=keys)
-    monkeypatch.setattr("helmdash.queries.picked_later.MOST_ENTRIES", 0)
+    monkeypatch.setattr("helmdash.queries.plans.picked_later.MOST_ENTRIES", 0)
     least = picked_later(project_id=project.id, fit_ids=keys)
 
     (entry,) = few.entries

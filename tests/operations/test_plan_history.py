@@ -13,11 +13,11 @@ from helmdash.answers import to_json
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.planning.feedback import NoSuchPlan, note_followed
 from helmdash.queries import plans
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.paging import BadCursor
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.access.project_lookup import find_project_of
+from helmdash.queries.lists.paging import BadCursor
 from helmdash.queries.plans import history
 from helmdash.queries.plans.detail import STALLED
-from helmdash.queries.project_lookup import find_project_of
 from helmdash.records.models import Fit, PlanCatalog, PlanRecord
 from tests.factories import NOW, make_capture
 from tests.plan_rows import add_attempt, make_plan

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import MemberRole
 from helmdash.core.budgets.preflight import Room, room_for
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.preflight import fallback_preflights, preflights, warnings_of
 from helmdash.records.models import Budget, LearnedWindow, Upstream

@@ -21,8 +21,9 @@ from helmdash.operations.retention.expired import (
     delete_expired,
     forget_answers,
 )
-from helmdash.queries import calls, plans
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries import plans
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import calls
 from helmdash.records.models import (
     Call,
     CallName,

@@ -27,7 +27,7 @@ from helmdash.operations.demo.loading import (
 from helmdash.operations.evidence import trialling
 from helmdash.operations.saved_views import save_view
 from helmdash.operations.whatif import asking
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Project
 from tests.factories import NOW, make_project, make_suggestion
 from tests.operations.alert_support import channel, rule

@@ -13,9 +13,9 @@ from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import Fitted, NoCatalog, fit_catalog
 from helmdash.operations.rollups import folding
 from helmdash.operations.rollups.noting import note
-from helmdash.queries import fit_uses, fitting, trims
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.trim_filters import TrimFilters
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.fitting import fit_uses, fitting, trims
+from helmdash.queries.fitting.trim_filters import TrimFilters
 from helmdash.records.fit_facts import fit_facts_of
 from helmdash.records.models import Budget, Fit
 from tests.factories import NOW, make_capture, record

@@ -14,8 +14,8 @@ from helmdash.core.calls.withheld import NOT_KEPT
 from helmdash.operations import care
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.operations.retention.expired_texts import TextsGone, count_old_texts, delete_old_texts
-from helmdash.queries import calls
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import calls
 from helmdash.queries.conversations import conversations
 from helmdash.records.models import (
     Call,

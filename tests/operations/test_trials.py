@@ -20,10 +20,10 @@ from helmdash.operations.fitting.assembly import find_prompt_budget
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.operations.planning.asking import Ask, read_question
 from helmdash.operations.retention.erasing import erase_conversation
-from helmdash.queries import call_listing
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
-from helmdash.queries.call_filters import CallFilters
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.evidence import suggestions
 from helmdash.queries.evidence.suggestions import SuggestionView
 from helmdash.records.keyed_hash import hash_text

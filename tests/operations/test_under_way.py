@@ -11,7 +11,7 @@ import pytest
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.operations.budgets.editing import change_budget
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.conversations.care import needs_attention
 from helmdash.queries.conversations.under_way import under_way

@@ -24,7 +24,7 @@ from helmdash.core.access.permissions import SHELL, Forbidden, MemberRole
 from helmdash.operations import weekly_mail
 from helmdash.operations.access import members
 from helmdash.operations.jobs import kinds
-from helmdash.queries.access import ProjectInfo, person_of
+from helmdash.queries.access.access import ProjectInfo, person_of
 from helmdash.records.models import WeeklySubscription
 from tests.factories import make_capture, make_project, record
 

@@ -17,7 +17,7 @@ from helmdash.core.whatif.edits import BadEdits
 from helmdash.operations.budgets.editing import change_budget
 from helmdash.operations.whatif import asking, running
 from helmdash.operations.whatif.asking import NoSuchWhatIf, WhatIfConflict
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.whatif import items, walks
 from helmdash.queries.whatif.items import (

@@ -25,7 +25,7 @@ from helmdash.doors.directory import Directory, KeyContext
 from helmdash.doors.knocks import Knocks
 from helmdash.operations.recorder import recorder
 from helmdash.otlp.app import OtlpApp
-from helmdash.queries.access import Caller, find_caller
+from helmdash.queries.access.access import Caller, find_caller
 from helmdash.queries.budgets import budgets
 
 JSON, PROTOBUF = "application/json", "application/x-protobuf"

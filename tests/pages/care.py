@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations import care
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from tests.factories import make_capture, record
 
 # With gpt-4o caution is above 100,000 and critical above 115,200 tokens.

@@ -14,7 +14,7 @@ from helmdash.core.calls.capture import CapturedTrim, SentSizes
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.pages import braking
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from tests.factories import make_capture, make_project, record, sign_in
 from tests.plan_rows import add_attempt, make_plan

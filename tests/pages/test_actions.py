@@ -15,7 +15,7 @@ from django.views.defaults import server_error
 
 from helmdash.operations.access import members, sign_in_links
 from helmdash.operations.jobs import kinds
-from helmdash.queries.access import ProjectInfo, api_keys, find_caller
+from helmdash.queries.access.access import ProjectInfo, api_keys, find_caller
 from tests.factories import make_capture, make_key, make_project, record
 from tests.pages.conftest import CATALOG
 from tests.pages.hygiene import faults

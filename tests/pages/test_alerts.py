@@ -17,7 +17,7 @@ from helmdash.core.alerts.channels import ChannelKind
 from helmdash.core.alerts.rules import RuleKind
 from helmdash.operations.alerts import acknowledging, looking
 from helmdash.operations.alerts.editing import ChannelEdit, save_channel
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import (
     Alert,
     AlertChannel,

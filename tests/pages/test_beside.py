@@ -8,7 +8,7 @@ from urllib.parse import unquote_plus
 import pytest
 from django.test import Client
 
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults
 from tests.plan_rows import make_plan

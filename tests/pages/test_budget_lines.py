@@ -10,7 +10,7 @@ from django.test import Client
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.budgets.health import HealthReason
 from helmdash.operations.budgets.editing import change_budget
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget, Call, Conversation
 from tests.factories import make_capture, record

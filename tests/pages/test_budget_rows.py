@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.budgets.editing import change_budget
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import AuditEntry, Budget
 from tests.factories import make_capture, record
 from tests.pages.hygiene import faults

@@ -14,15 +14,19 @@ from django.db import connection
 
 from helmdash.core.text.query_terms import parse_query
 from helmdash.operations.database import statistics
-from helmdash.queries import call_facets, call_filters, call_listing, plans, series
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.by_value import by_value, first_rows, first_values
-from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.call_terms import CALL_TERMS
+from helmdash.queries import plans
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import facets as call_facets
+from helmdash.queries.calls import filters as call_filters
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls import series
+from helmdash.queries.calls.filters import CallFilters
+from helmdash.queries.calls.terms import CALL_TERMS
 from helmdash.queries.connecting import connection as connection_of
 from helmdash.queries.conversations import listing
 from helmdash.queries.conversations.facets import facets
 from helmdash.queries.conversations.filters import CONVERSATION_TERMS, ConversationFilters
+from helmdash.queries.lists.by_value import by_value, first_rows, first_values
 from helmdash.queries.models import recent_calls
 from helmdash.queries.plans.filters import PLAN_TERMS
 from helmdash.records.bulk import allocate_ids, analyze, insert_rows

@@ -13,7 +13,7 @@ from django.test import Client
 
 from helmdash.core.conversations.fingerprints import ChatTurn, links_of
 from helmdash.core.text.tokens import compact_json
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations import care
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations.care import ReminderView, reminders
 from helmdash.queries.conversations.care_settings import care_settings
 from helmdash.queries.conversations.conversations import standing

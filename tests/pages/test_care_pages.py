@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations import care
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations.care import ReminderView, reminders
 from helmdash.records.models import Call, CallPayload, Round
 from tests.factories import make_capture, record

@@ -11,7 +11,7 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.care.guidance import DEFAULT_TEXTS
 from helmdash.core.care.remediation import Strength
 from helmdash.operations.demo.loading import load_demo
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations.care_settings import CareSettings, care_settings
 from tests.factories import NOW
 from tests.pages.hygiene import faults

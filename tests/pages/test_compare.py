@@ -14,7 +14,7 @@ from helmdash.core.calls.capture import SentSizes
 from helmdash.core.calls.composition import Composition
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Call, Fit, PlanCatalog, Project
 from tests.factories import make_capture, make_project, record
 from tests.pages.hygiene import faults

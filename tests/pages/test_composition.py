@@ -13,7 +13,7 @@ from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.composition import Composition
 from helmdash.core.calls.lanes import Lane
 from helmdash.pages.parts.composition import IMAGE_WEIGHT, fill_rows, growth, stack
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations.curve import CurvePoint
 from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults

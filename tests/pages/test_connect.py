@@ -20,7 +20,7 @@ from helmdash.operations.access import wrong_addresses
 from helmdash.operations.access.wrong_addresses import Knocked
 from helmdash.pages.parts.agents.table import AGENTS, Agent
 from helmdash.pages.parts.agents.wiring import Wiring
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import ApiKey
 from tests.factories import make_capture, record, sign_in
 from tests.pages.hygiene import faults

@@ -11,11 +11,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.operations.rollups.folding import fold_all
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls.list_series import list_series
+from helmdash.queries.calls.series import Bar, count_rows
 from helmdash.queries.conversations import over_time
 from helmdash.queries.conversations.filters import ConversationFilters, filtered
-from helmdash.queries.list_series import list_series
-from helmdash.queries.series import Bar, count_rows
 from helmdash.records.bulk import allocate_ids, analyze, insert_rows
 from helmdash.records.models import Conversation
 from tests.factories import NOW, make_capture
@@ -149,4 +149,4 @@ def test_bars_take_few_queries(talks: ProjectInfo, monkeypatch: pytest.MonkeyPat
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(over_time, "MOST_COUNTED", MOST)
     monkeypatch.setattr(over_time, "MOST_LISTED", MOST)
-    monkeypatch.setattr("helmdash.queries.list_series.MOST_LISTED", MOST)
+    monkeypatch.setattr("helmdash.queries.calls.list_series.MOST_LISTED", MOST)

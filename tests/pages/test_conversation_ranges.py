@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations import filters as filters_module
 from helmdash.queries.conversations import listing
 from helmdash.queries.conversations.filters import ConversationFilters

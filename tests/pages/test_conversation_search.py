@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls.list_series import Countable
 from helmdash.queries.conversations import filters, listing, over_time
 from helmdash.queries.conversations.facets import facets
 from helmdash.queries.conversations.filters import ConversationFilters
-from helmdash.queries.list_series import Countable
 from helmdash.records.bulk import allocate_ids, analyze, insert_rows
 from helmdash.records.models import Conversation
 from tests.factories import NOW, make_capture
@@ -119,7 +119,7 @@ def test_a_page_looks_at_a_bounded_number(
     talks: ProjectInfo, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], sort: str
 ) -> None:
     monkeypatch.setattr(filters, "MOST_TRIED", TRIED)
-    monkeypatch.setattr("helmdash.queries.sorting.MOST_SORTED", TRIED)
+    monkeypatch.setattr("helmdash.queries.lists.sorting.MOST_SORTED", TRIED)
     _grow()
     wanted = ConversationFilters(**asked)
 

@@ -16,7 +16,7 @@ from helmdash.core.budgets.projection import Projection
 from helmdash.pages.parts.charts import curve
 from helmdash.pages.parts.curve_events import events, unexplained_falls
 from helmdash.pages.parts.curve_points import LEVEL_WORDS, encoded
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint, curve_of
 from helmdash.queries.marks import Mark, MarkKind
 from helmdash.records.models import Call, Conversation

@@ -14,12 +14,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.pages.parts.list_files import COLUMNS
-from helmdash.queries import call_listing, trims
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.call_filters import CallFilters
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.conversations import listing
 from helmdash.queries.conversations.filters import ConversationFilters
-from helmdash.queries.trim_filters import TrimFilters
+from helmdash.queries.fitting import trims
+from helmdash.queries.fitting.trim_filters import TrimFilters
 from tests.factories import make_capture, make_project, record
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from helmdash.pages.parts.places import ACTIONS, PAGES
 from helmdash.queries import finder
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from tests.factories import make_capture, make_project, record
 from tests.pages.hygiene import faults
 from tests.plan_rows import make_plan

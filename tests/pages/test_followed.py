@@ -16,8 +16,8 @@ from django.utils import timezone
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.operations.evidence import refreshing
 from helmdash.pages.list_forms import CallFilterForm
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.call_filters import filtered
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls.filters import filtered
 from tests.factories import make_capture, record
 
 

@@ -23,7 +23,7 @@ from helmdash.operations.demo.loading import load_demo
 from helmdash.operations.recorder import recorder
 from helmdash.pages.parts import gateway_facts
 from helmdash.pages.views import upstreams as upstream_views
-from helmdash.queries.access import BUDGET_MODES, ProjectInfo
+from helmdash.queries.access.access import BUDGET_MODES, ProjectInfo
 from helmdash.records.models import Job, Project, RecorderLedger, Upstream
 from helmdash.records.secrets import seal
 from tests.admin.forms import filled

@@ -18,7 +18,7 @@ from helmdash.operations.budgets.editing import change_budget
 from helmdash.pages.parts.heat_map import LEAST_CALLS, Rows, heat_map
 from helmdash.pages.parts.words import dollars
 from helmdash.queries import models
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from tests.factories import make_capture, record
 from tests.pages.hygiene import faults

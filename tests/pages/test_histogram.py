@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from helmdash.pages.parts.histogram import Histogram, Mark, histogram
-from helmdash.queries.series import Bar
+from helmdash.queries.calls.series import Bar
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 WORDS = {"critical": ("is-critical", "Critical"), "healthy": ("is-healthy", "Healthy")}

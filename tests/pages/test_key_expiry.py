@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from helmdash.queries.access import ProjectInfo, api_keys
+from helmdash.queries.access.access import ProjectInfo, api_keys
 from helmdash.records.models import ApiKey
 from tests.factories import make_key
 

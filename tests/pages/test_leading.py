@@ -13,13 +13,17 @@ from django.db.models import Model
 
 from helmdash.core.text.query_terms import parse_query
 from helmdash.operations.rollups.folding import fold_all
-from helmdash.queries import call_facets, call_filters, call_listing, series, sorting
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.call_terms import CALL_TERMS
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import facets as call_facets
+from helmdash.queries.calls import filters as call_filters
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls import series
+from helmdash.queries.calls.filters import CallFilters
+from helmdash.queries.calls.terms import CALL_TERMS
 from helmdash.queries.conversations import facets, listing, over_time
 from helmdash.queries.conversations import filters as conversation_filters
 from helmdash.queries.conversations.filters import ConversationFilters
+from helmdash.queries.lists import sorting
 from helmdash.records.models import Call, Conversation
 from tests.factories import NOW, make_capture
 from tests.pages.test_by_value import look_at_tables, statements

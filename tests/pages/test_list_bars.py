@@ -11,10 +11,10 @@ from django.test import Client
 from django.utils import timezone
 
 from helmdash.pages import list_bars
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls.list_series import list_series
 from helmdash.queries.conversations import over_time
 from helmdash.queries.conversations.filters import ConversationFilters
-from helmdash.queries.list_series import list_series
 from helmdash.records.models import Conversation, Fit
 from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults
@@ -100,7 +100,7 @@ def test_what_changed_the_rules_is_marked_on_every_axis(owner: Client, busy: Pro
 def test_totals_of_the_newest_fits_that_match_say_that_they_are_an_estimate(
     owner: Client, filled: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("helmdash.queries.trims.MOST_READ", 1)
+    monkeypatch.setattr("helmdash.queries.fitting.trims.MOST_READ", 1)
     older = Fit.objects.get(name=filled)
     older.pk, older.name, older.created_at = None, "older", older.created_at - timedelta(hours=1)
     older.save()
@@ -117,7 +117,7 @@ def test_rows_that_were_not_read_are_estimated_by_the_calls(
     """Two calls to a conversation, at any time: and that is what is estimated."""
     monkeypatch.setattr("helmdash.queries.conversations.over_time.MOST_COUNTED", 4)
     monkeypatch.setattr("helmdash.queries.conversations.over_time.MOST_LISTED", 4)
-    monkeypatch.setattr("helmdash.queries.list_series.MOST_LISTED", 4)
+    monkeypatch.setattr("helmdash.queries.calls.list_series.MOST_LISTED", 4)
     for hours in range(10):
         at = NOW - timedelta(hours=hours)
         talk = make_capture(conversation=f"c{hours}", started_at=at)

@@ -20,16 +20,19 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.text.query_terms import parse_query
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.pages.lists import LISTS
-from helmdash.queries import call_facets, call_listing, plans, trims
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.call_filters import CallFilters
+from helmdash.queries import plans
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import facets as call_facets
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.conversations import filters as conversation_filters
 from helmdash.queries.conversations import listing, over_time
 from helmdash.queries.conversations.filters import CONVERSATION_TERMS, ConversationFilters
-from helmdash.queries.paging import BadCursor
+from helmdash.queries.fitting import trims
+from helmdash.queries.fitting.trim_filters import TrimFilters
+from helmdash.queries.lists.paging import BadCursor
 from helmdash.queries.plans import filters as plan_filters
 from helmdash.queries.plans.filters import PLAN_TERMS
-from helmdash.queries.trim_filters import TrimFilters
 from helmdash.records.models import Fit
 from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults
@@ -310,8 +313,8 @@ def test_what_comes_in_between_two_pages_moves_nothing(
     lists: ProjectInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only so many of the newest are sorted: which, the first page says, and its cursor keeps."""
-    monkeypatch.setattr("helmdash.queries.sorting.MOST_SORTED", 4)
-    monkeypatch.setattr("helmdash.queries.trims.MOST_READ", 3)
+    monkeypatch.setattr("helmdash.queries.lists.sorting.MOST_SORTED", 4)
+    monkeypatch.setattr("helmdash.queries.fitting.trims.MOST_READ", 3)
     for noun in ("calls", "trims"):
         read = reader(noun, lists)
         sort = "-prompt" if noun == "calls" else "-before"
@@ -336,7 +339,7 @@ def test_a_file_of_what_is_sorted_is_not_called_all(
     owner: Client, lists: ProjectInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = owner.get("/calls/?sort=-prompt").content.decode()
-    monkeypatch.setattr("helmdash.queries.sorting.MOST_SORTED", 4)
+    monkeypatch.setattr("helmdash.queries.lists.sorting.MOST_SORTED", 4)
     part = owner.get("/calls/?sort=-prompt").content.decode()
 
     assert ["All that fits these filters" in html for html in (whole, part)] == [True, False]
@@ -451,7 +454,7 @@ def test_rows_to_be_sorted_are_found_by_the_index_of_their_time(
     """SQLite says its plan for few rows as for many."""
     if connection.vendor == "postgresql":
         return
-    monkeypatch.setattr("helmdash.queries.sorting.MOST_SORTED", 2)
+    monkeypatch.setattr("helmdash.queries.lists.sorting.MOST_SORTED", 2)
     monkeypatch.setattr("helmdash.queries.plans.listing.MOST_TRIED", 2)
     indexes = {
         "calls": ("-latency", "call_by_time"),

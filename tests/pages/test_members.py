@@ -10,7 +10,7 @@ from django.test import Client
 
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.operations.access.members import set_member
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Membership
 from tests.factories import sign_in
 from tests.pages.hygiene import faults

@@ -12,7 +12,7 @@ from django.test import Client
 from helmdash.core.calls.capture import SentSizes
 from helmdash.pages.parts.words import ends, seconds
 from helmdash.pages.templatetags import formats
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.models import Rate
 from helmdash.records.models import Project
 from tests.factories import make_capture, record

@@ -10,8 +10,8 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from helmdash.core.calls.capture import SentSizes
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.fit_uses import recorded_fit
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.fitting.fit_uses import recorded_fit
 from helmdash.records.models import Budget, Fit
 from tests.factories import make_capture, record
 from tests.shortened import GPT, SESSION, TRIMMED, at

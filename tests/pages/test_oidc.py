@@ -14,7 +14,7 @@ from django.test import Client
 from helmdash import conf
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.operations.access.members import set_member
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import AuditEntry, Membership
 from helmdash.upstream import oidc
 from tests.pages.hygiene import faults

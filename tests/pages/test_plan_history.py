@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from helmdash.queries import plans
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.plans import PlanTotal
 from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults

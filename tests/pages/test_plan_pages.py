@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from helmdash.pages.parts.plans import parts_of
-from helmdash.queries.access import ProjectInfo, default_project
+from helmdash.queries.access.access import ProjectInfo, default_project
 from helmdash.records.models import Fit, PlanAttempt, PlanRecord, Project, Upstream
 from tests.factories import make_capture, make_project, record
 from tests.pages.hygiene import faults

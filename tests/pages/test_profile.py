@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from helmdash import conf
 from helmdash.operations.access import passwords, sessions, sign_in_links
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import AuditEntry, SignedIn
 from tests.pages.hygiene import faults
 

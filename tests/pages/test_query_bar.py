@@ -14,10 +14,11 @@ from django.utils import timezone
 
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.text.query_terms import parse_query
-from helmdash.queries import call_filters, call_listing
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.call_terms import CALL_FIELDS
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import filters as call_filters
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.filters import CallFilters
+from helmdash.queries.calls.terms import CALL_FIELDS
 from tests.factories import make_capture, record
 from tests.pages.hygiene import faults
 

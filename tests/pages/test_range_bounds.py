@@ -21,26 +21,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helmdash.core.text.query_terms import parse_query
-from helmdash.queries import call_facets, call_filters, call_listing, plans, series, trims
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.call_filters import CallFilters
+from helmdash.queries import plans
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import facets as call_facets
+from helmdash.queries.calls import filters as call_filters
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls import series
+from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.conversations import facets as conversation_facets
 from helmdash.queries.conversations import filters as conversation_filters
 from helmdash.queries.conversations import listing, over_time
 from helmdash.queries.conversations.filters import ConversationFilters
+from helmdash.queries.fitting import trims
+from helmdash.queries.fitting.trim_filters import TrimFilters
 from helmdash.queries.plans import filters as plan_filters
 from helmdash.queries.plans.filters import PLAN_TERMS
-from helmdash.queries.trim_filters import TrimFilters
 from helmdash.records.bounds import bounded
 from helmdash.records.models import Call
 from tests.factories import NOW
 from tests.plan_rows import make_plan
 
 CHUNKS = [
-    "helmdash.queries.call_listing._EXPORT_CHUNK",
+    "helmdash.queries.calls.listing._EXPORT_CHUNK",
     "helmdash.queries.conversations.listing._CHUNK",
     "helmdash.queries.plans.listing._CHUNK",
-    "helmdash.queries.trims._EXPORT_CHUNK",
+    "helmdash.queries.fitting.trims._EXPORT_CHUNK",
 ]
 NAMES = {"gt": "gt", "gte": "ge", "lt": "lt", "lte": "le"}
 BOUND = re.compile(r'("\w+"\."\w+_at") (>|<)=? %s')

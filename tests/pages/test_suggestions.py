@@ -13,7 +13,7 @@ from django.utils import timezone
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.budgets.lines import store_own_row
 from helmdash.operations.evidence import trialling
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.line_edits import own_row
 from helmdash.records.models import Suggestion

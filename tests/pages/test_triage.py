@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from helmdash.core.agents.claude_hooks import ClientEvent, ClientEventKind
 from helmdash.operations.recording.client_events import note_event
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import FailureMark, TriageWord
 from tests.factories import make_capture, record
 from tests.pages.hygiene import faults

@@ -12,7 +12,7 @@ from django.test import Client
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.operations.access import keys, members
 from helmdash.pages.visibility import is_suspect, visible_page
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import ApiKey, Budget, Call, Conversation, Fit, Project
 from tests.factories import make_capture, record
 from tests.plan_rows import make_plan

@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
 from helmdash.pages.list_forms import CallFilterForm
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets.budgets import forget_cache
 from helmdash.records.models import Fit
 from tests.factories import NOW, make_capture, make_project, record

@@ -18,7 +18,7 @@ from helmdash.core.calls.failures import FailureCause
 from helmdash.operations.budgets.editing import change_budget
 from helmdash.operations.triage import mark_failures
 from helmdash.queries import weekly
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.evidence.net_value import net_report
 from helmdash.queries.failures import GroupState

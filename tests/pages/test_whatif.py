@@ -10,7 +10,7 @@ from django.test import Client
 
 from helmdash.core.access.permissions import MemberRole
 from helmdash.operations.whatif import running
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Budget, WhatIf
 from tests.factories import make_suggestion, sign_in
 from tests.operations.test_fit_replay import MODEL, fit

@@ -13,7 +13,7 @@ from django.utils import timezone
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.completion import Completion, UnknownModel
 from helmdash.operations.planning import Ask, Made, make_plan
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from tests.factories import NOW
 
 CATALOG: dict[str, Any] = {

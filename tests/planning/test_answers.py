@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import PlanStep
 from tests.factories import make_project
 from tests.planning.telling import Replies, tell

@@ -9,7 +9,7 @@ import pytest
 
 from helmdash.core.calls.beside import Beside, ToolUse
 from helmdash.operations.planning import PlanFailed
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Call, CallPayload
 from tests.factories import make_project
 from tests.planning.telling import Replies, steps, tell

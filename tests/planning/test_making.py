@@ -13,7 +13,7 @@ from asgiref.sync import async_to_sync
 
 from helmdash.operations.planning import Ask, AskProblem, PlanFailed, begin_plan, make_plan
 from helmdash.queries import plans
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import (
     Budget,
     Call,

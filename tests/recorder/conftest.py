@@ -17,7 +17,7 @@ from django.utils import timezone
 from helmdash.operations.recorder import Limits, Recorder
 from helmdash.operations.recorder.link import WriterLink
 from helmdash.operations.recorder.serving import WriterServer
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from tests.recording.support import make_ruled_project
 from tests.support import needs

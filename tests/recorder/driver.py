@@ -62,7 +62,7 @@ def _load(prefix: str, gap: float) -> None:
     from django.utils import timezone
 
     from helmdash.operations.recorder import recorder, start, stop
-    from helmdash.queries.access import default_project
+    from helmdash.queries.access.access import default_project
     from tests.factories import make_capture
 
     project = default_project()
@@ -105,7 +105,7 @@ def _list() -> None:
     from django.db import connection
 
     from helmdash.queries import ledger, rollups
-    from helmdash.queries.access import default_project
+    from helmdash.queries.access.access import default_project
     from helmdash.records.models import Call, Conversation
 
     checked = "ok"

@@ -9,7 +9,7 @@ from typing import Any
 
 from helmdash.core.calls.capture import Capture
 from helmdash.operations.recorder import Recorder
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.ledger import LedgerCounts
 from helmdash.records.models import Call
 from tests.factories import NOW, make_capture

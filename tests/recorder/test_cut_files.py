@@ -13,7 +13,7 @@ import pytest
 
 from helmdash.operations.recorder import Recorder, RecorderState
 from helmdash.operations.recorder.orphaned_segments import adopt
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from tests.recorder.support import counts, expected, names, submit
 
 Make = Callable[..., Recorder]

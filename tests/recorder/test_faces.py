@@ -25,7 +25,7 @@ from helmdash.doors.patience import TURNED_AWAY_KEY
 from helmdash.operations.database.timeouts import DatabaseNotResponding, with_timeout
 from helmdash.operations.recorder import Recorder, RecorderFull, recorder
 from helmdash.pages.liveness import readyz
-from helmdash.queries.access import Caller, ProjectInfo
+from helmdash.queries.access.access import Caller, ProjectInfo
 from helmdash.records.models import RecorderLedger
 from tests import factories
 from tests.factories import NOW

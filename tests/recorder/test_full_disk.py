@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from helmdash.operations.recorder import Recorder, RecorderState
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Call
 from tests.factories import NOW
 from tests.recorder.support import call, counts, expected, names, submit

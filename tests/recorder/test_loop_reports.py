@@ -23,7 +23,7 @@ from helmdash.operations.recorder.writer import Writer
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.calls import record_calls
 from helmdash.queries import ledger
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import RecorderLedger
 from tests.factories import NOW
 from tests.recorder.support import call, counts, expected, names, submit

@@ -10,7 +10,7 @@ import pytest
 from helmdash.core.calls.capture import Capture
 from helmdash.operations.recorder.capture_json import dump_capture, load_capture
 from helmdash.operations.recorder.kept_texts import spooled
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 
 _CALL: dict[str, Any] = {
     "model": "m",

@@ -21,7 +21,7 @@ from helmdash.operations.recorder.serving import WriterServer
 from helmdash.operations.recorder.terms import Counts
 from helmdash.operations.recorder.units import reported
 from helmdash.operations.recorder.wire import Group
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Call
 from tests.factories import NOW
 from tests.recorder.support import call, counts, submit, writer_of

@@ -29,7 +29,7 @@ from helmdash.operations.recorder.kept_texts import OTHER_KEY
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.calls import record_calls
 from helmdash.queries import ledger
-from helmdash.queries.access import ProjectInfo, project_info
+from helmdash.queries.access.access import ProjectInfo, project_info
 from helmdash.queries.ledger import LedgerCounts
 from helmdash.records import secrets
 from helmdash.records.models import Call, Conversation, Project, RecorderLedger

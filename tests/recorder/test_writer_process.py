@@ -30,7 +30,7 @@ from helmdash.operations.recording import truncation
 from helmdash.operations.recording.calls import record_calls
 from helmdash.operations.recording.truncation import LearnedBand
 from helmdash.queries import ledger
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Call, CallPayload, Project, RecorderLedger
 from tests.factories import NOW
 from tests.recorder.support import call, counts, expected, names, submit, writer_of

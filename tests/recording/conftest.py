@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from tests.recording.support import make_ruled_project
 

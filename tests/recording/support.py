@@ -17,7 +17,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.operations.recorder.own_connection import use_own_connection
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.calls import record_calls
-from helmdash.queries.access import ProjectInfo, project_info
+from helmdash.queries.access.access import ProjectInfo, project_info
 from helmdash.records.models import Budget, Conversation, Project
 from tests.factories import NOW, make_capture
 

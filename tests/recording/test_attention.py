@@ -18,7 +18,7 @@ from helmdash.core.conversations.attention import AttentionReason, rank_of
 from helmdash.operations import triage
 from helmdash.operations.care.clearing import clear
 from helmdash.operations.triage import SNOOZE, Word, is_any_over, wake
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations import conversations, listing
 from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.records.models import Conversation

@@ -6,7 +6,7 @@ import pytest
 
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import Capture
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations import conversations
 from helmdash.records.models import HealthChange, Round
 from tests.recording.chats import TASK, nameless

@@ -13,7 +13,7 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture
 from helmdash.operations.fitting.catalogs import Imported, import_catalog
 from helmdash.operations.recording.call_batch import Recorded
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Call, CatalogRevision, Conversation, Project, StoredMessage
 from tests.factories import NOW, make_capture
 from tests.recording import load

@@ -11,7 +11,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.migrations.loader import MigrationLoader
 
 from helmdash.core.calls.capture import Capture
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Call, UncountedCalls
 from tests.factories import make_capture
 from tests.recording.support import make_ruled_project, reading, record, somebody_else

@@ -12,7 +12,7 @@ from django.db.utils import ConnectionHandler
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.calls.capture import Capture
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records import bulk, column_values, direct
 from helmdash.records.direct import is_postgres
 from helmdash.records.models import Call, Project

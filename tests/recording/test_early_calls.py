@@ -18,7 +18,7 @@ from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.recording import call_batch, message_keys, truncation
 from helmdash.operations.recording.inference import conversation_name
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records import bulk, direct, partitions
 from helmdash.records.direct import is_postgres
 from helmdash.records.models import (

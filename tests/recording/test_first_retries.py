@@ -10,7 +10,7 @@ import pytest
 
 from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.core.conversations.first_retries import FIRST_RETRY_VERSION
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Call
 from tests.factories import NOW
 from tests.recording.chats import TASK, nameless

@@ -10,7 +10,7 @@ from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import SentSizes
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Call
 from tests.factories import make_capture
 from tests.recording.chats import nameless

@@ -19,8 +19,8 @@ from helmdash.operations.demo import loading
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.inference import KEPT_GENERATIONS, conversation_name
 from helmdash.operations.retention import expired
-from helmdash.queries import calls
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import calls
 from helmdash.queries.conversations import conversations
 from helmdash.queries.conversations.timeline import timeline
 from helmdash.records.models import Call, Conversation, ConversationMark, Project, Round

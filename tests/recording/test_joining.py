@@ -12,8 +12,8 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.retention.erasing import erase_conversation
-from helmdash.queries import calls
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import calls
 from helmdash.queries.conversations import conversations
 from helmdash.records.models import Call, CallName, CallPayload, Conversation
 from tests.factories import NOW, make_capture

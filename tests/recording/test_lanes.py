@@ -16,9 +16,9 @@ from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.fingerprints import ChatTurn, links_of
 from helmdash.operations.care.clearing import clear
 from helmdash.operations.recorder.capture_json import dump_capture, load_capture
-from helmdash.queries import call_listing
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.call_filters import CallFilters
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.conversations import conversations
 from helmdash.queries.conversations.timeline import timeline
 from helmdash.records.models import Conversation, HealthChange, Round

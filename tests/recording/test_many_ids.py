@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.call_names import Place, payloads_at
 from helmdash.records.many_ids import one_of
 from helmdash.records.models import Call

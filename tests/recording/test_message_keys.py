@@ -8,8 +8,8 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.text.messages import canonical_bytes, canonical_hashes
 from helmdash.operations.recording import message_keys
 from helmdash.operations.recording.calls import record_calls
-from helmdash.queries import calls
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import calls
 from helmdash.records.models import CallPayload, StoredMessage
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record

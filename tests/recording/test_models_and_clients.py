@@ -13,9 +13,11 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.conversations.clients import Client
 from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.operations.recording.calls import record_calls
-from helmdash.queries import call_listing, calls, distinct_values, models, plans
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.call_filters import CallFilters
+from helmdash.queries import distinct_values, models, plans
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import calls
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.conversations import conversations, listing
 from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.records.models import Call, Conversation, PlanRecord

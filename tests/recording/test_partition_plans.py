@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from helmdash.queries import call_listing, calls, models, plans
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.call_filters import CallFilters
+from helmdash.queries import models, plans
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import calls
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.conversations.curve import call_at, call_before, curve_of, whole_of
 from helmdash.queries.conversations.dropped_context import dropped_context
 from helmdash.queries.conversations.timeline import timeline

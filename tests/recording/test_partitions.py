@@ -11,8 +11,8 @@ from django.db import IntegrityError, connection
 from django.db.migrations.loader import MigrationLoader
 
 from helmdash.operations.database.months import make_ahead
-from helmdash.queries import calls
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import calls
 from helmdash.records import partitions
 from helmdash.records.models import Call, CallPayload
 from tests.factories import NOW, make_capture

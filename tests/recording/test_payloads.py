@@ -12,9 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from helmdash.core.calls.capture import CapturedTrim
 from helmdash.core.calls.withheld import NOT_KEPT
 from helmdash.core.text.messages import canonical_json
-from helmdash.queries import calls
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.calls import CallDetail
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import calls
+from helmdash.queries.calls.calls import CallDetail
 from helmdash.records.models import Call, CallPayload, Conversation, StoredMessage
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record

@@ -9,7 +9,7 @@ import pytest
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import CapturedTrim
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations import conversations
 from helmdash.records.models import Budget, Call, Conversation, HealthChange, Round
 from tests.factories import NOW, make_capture

@@ -12,7 +12,7 @@ import pytest
 from django.db import DatabaseError, DataError, connection, transaction
 
 from helmdash.core.calls.capture import Capture
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records import direct, exchanges
 from helmdash.records.direct import is_postgres
 from helmdash.records.models import Call, Project

@@ -16,8 +16,8 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.fingerprints import links_of
 from helmdash.operations import care
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.calls import find as find_call
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls.calls import find as find_call
 from helmdash.queries.conversations import conversations
 from helmdash.queries.conversations import timeline as timeline_query
 from helmdash.queries.conversations.timeline import TimelineItem, timeline

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from helmdash.core.budgets.levels import Level
-from helmdash.queries import calls
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import calls
 from helmdash.records.call_names import delete_names, find_places
 from helmdash.records.models import Budget, Call, CallName, Conversation
 from tests.factories import NOW, make_capture

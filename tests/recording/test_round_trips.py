@@ -20,7 +20,7 @@ from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.recorder import group_commit
 from helmdash.operations.recording.call_batch import Recorded
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.ledger import LedgerCounts, ProcessLedger
 from helmdash.records import direct
 from helmdash.records.direct import is_postgres

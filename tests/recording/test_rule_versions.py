@@ -15,8 +15,9 @@ from helmdash import core
 from helmdash.core.rules import CALL_RULES, CARE_RULES, PLAN_RULES, rule_set
 from helmdash.operations.database import rule_sets
 from helmdash.operations.rollups import folding
-from helmdash.queries import calls, plans
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries import plans
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import calls
 from helmdash.queries.evidence.limits import limits_of_model
 from helmdash.records.models import (
     Call,

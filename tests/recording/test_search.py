@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from helmdash.queries import call_filters, call_listing
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.call_filters import CallFilters
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import filters as call_filters
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.filters import CallFilters
 from helmdash.records import call_names
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record

@@ -14,8 +14,8 @@ from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.operations.recording import truncation
 from helmdash.operations.recording.call_batch import Recorded
-from helmdash.queries import calls
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import calls
 from helmdash.queries.conversations import conversations
 from helmdash.records.models import Call, CallPayload, Conversation
 from tests.factories import make_capture, make_key

@@ -17,7 +17,7 @@ import pytest
 from django.db import connection, transaction
 
 from helmdash.operations.database import statistics
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.bulk import allocate_ids, analyze, insert_rows
 from helmdash.records.call_names import Place, calls_at, insert_names, payloads_at
 from helmdash.records.models import (

@@ -12,7 +12,7 @@ import pytest
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.direct import is_postgres
 from helmdash.records.models import Call, CallName, Conversation, LearnedWindow, StoredMessage
 from tests.recording.chats import nameless

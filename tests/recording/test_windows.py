@@ -16,7 +16,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.calls import record_calls
-from helmdash.queries.access import ProjectInfo, project_info
+from helmdash.queries.access.access import ProjectInfo, project_info
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget, LearnedWindow, Project
 from tests.factories import NOW, make_capture

@@ -20,7 +20,7 @@ from helmdash.operations.evidence import trialling
 from helmdash.operations.recording.lent_places import place_calls
 from helmdash.operations.recording.told_before import LentPlace
 from helmdash.operations.triage import Word, say
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations import conversations
 from helmdash.records.call_facts import facts_of, load_changes
 from helmdash.records.models import (

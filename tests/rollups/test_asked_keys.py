@@ -13,9 +13,9 @@ from django.db import connection
 from helmdash.core.rollups.figures import CALLS, Counts, Key, Marginal
 from helmdash.core.rollups.periods import Span, Width, period_of, quarter_of
 from helmdash.operations.rollups.folding import fold_all
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.series import Split, call_series
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls.filters import CallFilters
+from helmdash.queries.calls.series import Split, call_series
 from helmdash.records.bulk import analyze
 from helmdash.records.direct import tell
 from helmdash.records.rollup_keys import key_end

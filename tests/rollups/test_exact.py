@@ -44,7 +44,7 @@ from helmdash.operations.retention.expired import delete_expired
 from helmdash.operations.rollups import folding, noting
 from helmdash.operations.rollups.rebuilding import Rebuilt, rebuild, rebuild_some
 from helmdash.queries import rollups
-from helmdash.queries.access import ProjectInfo, project_info
+from helmdash.queries.access.access import ProjectInfo, project_info
 from helmdash.queries.budgets.budgets import forget_cache
 from helmdash.queries.conversations import conversations
 from helmdash.queries.database.sizes import row_counts

@@ -12,7 +12,7 @@ from helmdash.core.rollups.figures import Change, Counts, Marginal, Place, tally
 from helmdash.core.rollups.periods import Width
 from helmdash.operations.database.transactions import Collision, write
 from helmdash.operations.rollups import folding
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Rollup, UncountedCalls
 from tests.factories import make_capture, make_project, record
 

@@ -12,9 +12,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.operations.rollups.folding import fold_all
-from helmdash.queries import call_listing
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.call_filters import CallFilters
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.filters import CallFilters
 from helmdash.records.models import Call, Rollup, RollupState, UncountedCalls
 from tests.factories import NOW, make_capture
 from tests.recording.support import CRITICAL, HEALTHY, make_ruled_project, record

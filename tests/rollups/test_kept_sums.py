@@ -21,7 +21,7 @@ from helmdash.core.rollups.figures import (
 )
 from helmdash.core.rollups.periods import Width
 from helmdash.operations.rollups.folding import fold_all
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.rollups import figures
 from helmdash.records import kept_sums, rollup_rows
 from helmdash.records.kept_sums import Piece, Row, summed

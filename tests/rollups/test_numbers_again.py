@@ -18,7 +18,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from helmdash.core.rollups.figures import CALLS, Marginal
 from helmdash.operations.rollups.folding import fold_all
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.rollups import figures
 from helmdash.records.models import Rollup
 from tests.factories import NOW, make_capture

@@ -17,10 +17,10 @@ from helmdash.core.calls.outcomes import outcome_of
 from helmdash.core.rollups.figures import Marginal
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.operations.rollups.rebuilding import rebuild_some
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.call_listing import page
-from helmdash.queries.series import MOST_BARS, Only, Series, Split, call_series, series
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls.filters import CallFilters
+from helmdash.queries.calls.listing import page
+from helmdash.queries.calls.series import MOST_BARS, Only, Series, Split, call_series, series
 from helmdash.records.models import Call, RollupState
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record
@@ -131,7 +131,7 @@ def test_where_more_fit_than_are_read_older_bars_are_estimates(
     project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of the calls are of the pack, at any time: and that is what is estimated."""
-    monkeypatch.setattr("helmdash.queries.series.MOST_READ", 8)
+    monkeypatch.setattr("helmdash.queries.calls.series.MOST_READ", 8)
     for hours in range(20):
         for pack in ("search", None) * 2:
             at = NOW - timedelta(hours=hours)

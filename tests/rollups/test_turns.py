@@ -17,7 +17,7 @@ from helmdash.operations.demo.loading import begin_demo, remove_demo
 from helmdash.operations.rollups import folding
 from helmdash.operations.rollups.rebuilding import rebuild
 from helmdash.operations.rollups.storing import store_slots
-from helmdash.queries.access import project_info
+from helmdash.queries.access.access import project_info
 from helmdash.records.models import Project, Rollup
 from tests.factories import NOW, make_capture, make_project, record
 

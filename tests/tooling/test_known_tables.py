@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget, BudgetAlias, LearnedWindow
 from tests.factories import make_project

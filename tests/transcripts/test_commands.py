@@ -13,7 +13,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from helmdash.queries import calls
+from helmdash.queries.calls import calls
 from helmdash.transcripts.archive import build_archive
 from tests.factories import make_project
 from tests.support.server import Served

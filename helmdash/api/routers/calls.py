@@ -25,9 +25,10 @@ from helmdash.doors.bodies.reports import CallIn
 from helmdash.doors.streaming import stream
 from helmdash.operations.recorder import recorder
 from helmdash.operations.recording.call_batch import Recorded
-from helmdash.queries import call_listing, calls
-from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.call_terms import CALL_TERMS
+from helmdash.queries.calls import calls
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.filters import CallFilters
+from helmdash.queries.calls.terms import CALL_TERMS
 
 router = Router()
 _TAG = "calls"

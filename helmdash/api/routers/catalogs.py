@@ -16,7 +16,7 @@ from helmdash.api.schemas import fitting as shapes
 from helmdash.doors.bodies.catalogs import AnyCatalog
 from helmdash.doors.bodies.fields import is_catalog_name
 from helmdash.operations.fitting.catalogs import Imported, import_catalog
-from helmdash.queries import catalog as catalogs
+from helmdash.queries.fitting import catalog as catalogs
 
 router = Router()
 _TAG = "catalogs"

@@ -19,8 +19,8 @@ from helmdash.core.calls.finish import normalise_finish_reason
 from helmdash.core.decoding.decoding import Decoded, decode
 from helmdash.doors.bodies.fits import FitIn, catalog_member, fit_arguments, past_plans
 from helmdash.operations.fitting.fits import Fitted, NoCatalog, fit_catalog
-from helmdash.queries.fit_uses import RecordedFit, recorded_fit
-from helmdash.queries.ranking import RankedList, UnknownCatalog, rank_catalog
+from helmdash.queries.fitting.fit_uses import RecordedFit, recorded_fit
+from helmdash.queries.fitting.ranking import RankedList, UnknownCatalog, rank_catalog
 
 router = Router()
 _TAG = "fitting"

@@ -17,8 +17,9 @@ from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import plans as shapes
 from helmdash.operations.planning.feedback import NoSuchPlan, note_followed
-from helmdash.queries import defaults, plans
-from helmdash.queries.defaults import MyDefaults
+from helmdash.queries import plans
+from helmdash.queries.plans import defaults
+from helmdash.queries.plans.defaults import MyDefaults
 from helmdash.queries.plans.filters import PLAN_TERMS
 
 router = Router()

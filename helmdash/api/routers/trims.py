@@ -13,8 +13,8 @@ from helmdash.api.parsing import read_query
 from helmdash.api.responding import read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import trims as shapes
-from helmdash.queries import trims
-from helmdash.queries.trim_filters import TRIM_FIELDS, TrimFilters
+from helmdash.queries.fitting import trims
+from helmdash.queries.fitting.trim_filters import TRIM_FIELDS, TrimFilters
 
 router = Router()
 

@@ -11,9 +11,9 @@ from typing_extensions import TypedDict
 from helmdash.answers import answer
 from helmdash.api.fields import QUERY, Cursor, Limit, ListText, QueryText, TimeBound
 from helmdash.api.parsing import Shape
-from helmdash.queries.fitting import FitView
-from helmdash.queries.paging import Page
-from helmdash.queries.trim_filters import TrimOutcome
+from helmdash.queries.fitting.fitting import FitView
+from helmdash.queries.fitting.trim_filters import TrimOutcome
+from helmdash.queries.lists.paging import Page
 
 
 class ListQuery(TypedDict, total=False):

@@ -1,6 +1,6 @@
 """Which calls a learned figure was counted from, as a query of the list of calls.
 
-The words are those of queries.call_terms; there the list has as many calls as the figure says.
+The words are those of queries.calls.terms; there the list has as many calls as the figure says.
 """
 
 from __future__ import annotations

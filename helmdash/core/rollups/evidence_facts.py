@@ -52,7 +52,10 @@ REPLY_HEADS: Final = ("y", "yl", "yr", "ylr")
 
 
 class EvidenceKind(StrEnum):
-    """Which of the words below a figure is learned from; queries.evidence_terms finds the calls."""
+    """Which of the words below a figure is learned from.
+
+    queries.calls.evidence_terms finds the calls.
+    """
 
     INPUT_TOKENS = "input_tokens"  # xt
     INPUT_BYTES = "input_bytes"  # xb

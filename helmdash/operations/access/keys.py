@@ -17,7 +17,7 @@ from helmdash.core.access.permissions import (
     require_grantable,
 )
 from helmdash.operations.database.transactions import write
-from helmdash.queries.access import SCOPES, Caller
+from helmdash.queries.access.access import SCOPES, Caller
 from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import ApiKey, Project
 from helmdash.records.models.access import hash_key, key_prefix

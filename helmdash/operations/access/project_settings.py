@@ -9,7 +9,7 @@ from helmdash.core.care.guidance import DEFAULT_TEXTS, text_problems
 from helmdash.core.care.remediation import Strength
 from helmdash.operations.database.transactions import write
 from helmdash.queries import upstreams
-from helmdash.queries.access import BUDGET_MODES, ProjectInfo, project_info
+from helmdash.queries.access.access import BUDGET_MODES, ProjectInfo, project_info
 from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import Project
 

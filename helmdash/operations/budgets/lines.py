@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from helmdash.core.access.permissions import Actor
 from helmdash.core.budgets.budgets import STORED_FIELDS, BudgetSpec
 from helmdash.operations.budgets.editing import change_budget, create_budget
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets.budgets import BudgetRow
 from helmdash.queries.line_edits import Lines, Subject, edited_row
 

@@ -32,7 +32,7 @@ from helmdash.operations.care.problems import CareProblem
 from helmdash.operations.care.values import Advanced, ClientHistory, Fits, Restart, SentBytes
 from helmdash.operations.database import rule_sets
 from helmdash.operations.database.transactions import write
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Guidance
 from helmdash.records.steps import store_guidance

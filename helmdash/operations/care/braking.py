@@ -24,7 +24,7 @@ from helmdash.operations.care.locked_conversation import LockedConversation, loc
 from helmdash.operations.care.problems import NoConversation
 from helmdash.operations.care.values import ClientHistory
 from helmdash.operations.database.transactions import write
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records import audit
 from helmdash.records.models import Conversation, Reminder
 from helmdash.records.querysets import calls_of

@@ -29,7 +29,7 @@ from helmdash.operations.care.values import Cleared, ClientHistory, Restart
 from helmdash.operations.database import rule_sets
 from helmdash.operations.database.transactions import write
 from helmdash.operations.rollups.noting import note
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records import audit
 from helmdash.records.models import Conversation, Guidance, Reminder, Round

@@ -13,7 +13,7 @@ from helmdash.core.care.remediation import CareAction, note_reminder
 from helmdash.operations.care.locked_conversation import LockedConversation, lock
 from helmdash.operations.care.problems import CareProblem, NoConversation, NoReminder
 from helmdash.operations.database.transactions import write
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations.care import ReminderView, reminder_view
 from helmdash.records.audit import note_care
 from helmdash.records.models import Guidance, Reminder

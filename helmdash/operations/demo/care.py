@@ -15,7 +15,7 @@ from helmdash.operations import care
 from helmdash.operations.demo.composing import composition
 from helmdash.operations.demo.fixtures import Fixture, read_fixture, time_of
 from helmdash.operations.recording.calls import record_calls
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 
 # English text with a catalog of tools: what OpenAI's tokenizer makes of it, in bytes per token.
 _BYTES_PER_TOKEN = 3.9

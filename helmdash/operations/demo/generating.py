@@ -22,8 +22,8 @@ from helmdash.core.calls.capture import STRUCTURED_PURPOSES, Capture, CapturedTr
 from helmdash.operations.demo.composing import composition
 from helmdash.operations.recording.calls import record_calls
 from helmdash.operations.rollups.folding import fold_all
-from helmdash.queries.access import ProjectInfo, project_info
-from helmdash.queries.calls import newest_mark
+from helmdash.queries.access.access import ProjectInfo, project_info
+from helmdash.queries.calls.calls import newest_mark
 from helmdash.records.bulk import analyze
 from helmdash.records.models import Payload, Project
 

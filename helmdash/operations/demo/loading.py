@@ -20,7 +20,7 @@ from helmdash.operations.demo.plans import load_plans
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.operations.recording.calls import record_calls
 from helmdash.operations.rollups.folding import take_turn
-from helmdash.queries.access import project_info
+from helmdash.queries.access.access import project_info
 from helmdash.records import audit
 from helmdash.records.models import (
     Call,

@@ -23,7 +23,7 @@ from helmdash.operations.demo.fixtures import Fixture, read_fixture, time_of
 from helmdash.operations.fitting.fits import Fitted, fit_catalog
 from helmdash.operations.recording.calls import record_calls
 from helmdash.operations.rollups.noting import note_plan
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.keyed_hash import hash_intent, hash_text
 from helmdash.records.models import Call, Fit, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
 from helmdash.records.plan_facts import plan_facts_of_row

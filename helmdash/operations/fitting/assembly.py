@@ -15,7 +15,7 @@ from helmdash.core.assembly.chunks import Chunk, SelectionMode
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.text.tokens import Estimator
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 
 # Where a prompt's budget comes from, besides the sources of a limit.

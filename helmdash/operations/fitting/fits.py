@@ -26,9 +26,9 @@ from helmdash.core.text.tokens import compact_json, json_bytes
 from helmdash.operations.fitting.bodies import keep_body
 from helmdash.operations.ids import new_id
 from helmdash.operations.rollups.noting import note_fit
-from helmdash.queries import catalog as catalogs
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
+from helmdash.queries.fitting import catalog as catalogs
 from helmdash.records.bulk import insert_rows
 from helmdash.records.keyed_hash import hash_intent
 from helmdash.records.models import Fit, Payload

@@ -27,7 +27,7 @@ from helmdash.operations.retention.retaining import MonthsDropped, ProjectRetain
 from helmdash.operations.rollups import rebuilding
 from helmdash.operations.rollups.rebuilding import Rebuilt
 from helmdash.operations.whatif import running as whatif
-from helmdash.queries.access import ProjectInfo, projects
+from helmdash.queries.access.access import ProjectInfo, projects
 from helmdash.records.models import Job
 
 # After an upgrade, each time that a process looks for jobs: a tenth of a thread's time, so that

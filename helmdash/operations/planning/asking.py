@@ -19,9 +19,9 @@ from helmdash.core.ranking.history import PastPlan
 from helmdash.core.text.tokens import json_bytes
 from helmdash.operations.fitting.fits import NoCatalog, find_catalog
 from helmdash.operations.planning.chain import Chain, Likeness, guessed_chain, named_chain
-from helmdash.queries import defaults
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
+from helmdash.queries.plans import defaults
 from helmdash.queries.plans import history as plan_history
 from helmdash.records.keyed_hash import hash_intent, hash_text, word_hasher
 

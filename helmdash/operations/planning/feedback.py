@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import PlanRecord
 
 

@@ -43,7 +43,7 @@ from helmdash.operations.planning.plan_rows import (
 from helmdash.operations.planning.threads import in_thread
 from helmdash.operations.planning.trying import NO_ROOM, Teller, Tried
 from helmdash.operations.retention.expired import forget_answers
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 
 logger = logging.getLogger(__name__)
 

@@ -37,7 +37,7 @@ from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.chain import args_mark
 from helmdash.operations.recording.masking import masker
 from helmdash.operations.rollups.noting import note_plan
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.column_values import storable
 from helmdash.records.models import Payload, PlanAttempt, PlanRecord, PlanStep
 from helmdash.records.plan_facts import plan_facts_of_row

@@ -40,7 +40,7 @@ from helmdash.operations.recorder.waiting import is_done
 from helmdash.operations.recorder.writer import Writer
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.calls import record_calls
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.ledger import ProcessLedger
 
 logger = logging.getLogger(__name__)

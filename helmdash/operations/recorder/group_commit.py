@@ -25,7 +25,7 @@ from helmdash.operations.recorder.capture_json import bare_capture
 from helmdash.operations.recorder.units import Outcome, Unit, stored
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.calls import record_calls
-from helmdash.queries.access import ProjectInfo, project_info
+from helmdash.queries.access.access import ProjectInfo, project_info
 from helmdash.queries.ledger import ProcessLedger
 from helmdash.records.bulk import is_sent_together
 from helmdash.records.models import Project

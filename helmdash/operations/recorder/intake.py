@@ -39,7 +39,7 @@ from helmdash.operations.recorder.units import (
     unit_of,
 )
 from helmdash.operations.recorder.written_again import lines_again
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.ledger import LedgerCounts
 
 logger = logging.getLogger(__name__)

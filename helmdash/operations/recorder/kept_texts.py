@@ -20,7 +20,7 @@ from helmdash.operations.recorder.capture_json import (
     without_texts,
 )
 from helmdash.operations.recording.masking import masker
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Payload
 from helmdash.records.secrets import seal_text, unseal_text
 

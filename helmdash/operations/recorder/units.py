@@ -18,7 +18,7 @@ from helmdash.operations.recorder.kept_texts import opened
 from helmdash.operations.recorder.spool import Entry
 from helmdash.operations.recorder.spool_lines import Line, Written
 from helmdash.operations.recording.call_batch import Recorded
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 
 Answers = Future[tuple[Recorded, ...]]
 # What a call's figures take in memory, about.

@@ -32,7 +32,7 @@ from helmdash.operations.recorder.terms import Counts
 from helmdash.operations.recorder.units import Outcome, Unit
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.truncation import LearnedBand
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 
 # Said first, by the writer: who is of another release is not asked.
 HELLO = b"helmdash writer %s\n" % __version__.encode()

@@ -16,7 +16,7 @@ from helmdash.operations.recording.joining import names_of
 from helmdash.operations.recording.judging import Judged
 from helmdash.operations.recording.message_keys import MessageKeys, seen_question
 from helmdash.operations.recording.named_conversations import most_begun, named
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.bulk import ids_question, is_few
 from helmdash.records.call_names import places_question

@@ -19,7 +19,7 @@ from helmdash.core.telemetry.values import Span
 from helmdash.operations.database.transactions import write
 from helmdash.operations.recording.lent_places import place_calls
 from helmdash.operations.recording.told_before import LentPlace
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.bulk import upsert_rows
 from helmdash.records.models import AwaitedSpan
 

@@ -34,7 +34,7 @@ from helmdash.operations.recording.message_keys import MessageKeys, find_seen
 from helmdash.operations.recording.repeated_streams import RepeatedStreams, counted_on
 from helmdash.operations.recording.truncation import Cutting
 from helmdash.operations.rollups.noting import note, note_recorded
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records import partitions
 from helmdash.records.bulk import (
     allocate_ids,

@@ -50,9 +50,9 @@ from helmdash.operations.recording.named_conversations import (
 )
 from helmdash.operations.recording.truncation import Cutting
 from helmdash.operations.recording.withdrawing import settle_nesting
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
-from helmdash.queries.calls import view
+from helmdash.queries.calls.calls import view
 from helmdash.records import partitions
 from helmdash.records.call_names import (
     Place,

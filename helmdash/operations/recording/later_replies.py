@@ -25,7 +25,7 @@ from helmdash.operations.recording.joining import Joining, KnownCall, KnownCalls
 from helmdash.operations.recording.judging import judge
 from helmdash.operations.recording.masking import masker
 from helmdash.operations.rollups.noting import note
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.call_names import calls_at, find_places, reply_name
 from helmdash.records.models import Call, Payload

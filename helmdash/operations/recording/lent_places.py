@@ -16,7 +16,7 @@ from helmdash.operations.recording.calls import record_calls
 from helmdash.operations.recording.conversation_rows import lock_by_name
 from helmdash.operations.recording.told_before import LentPlace, as_told, read_beside
 from helmdash.operations.recording.withdrawing import take_back_nameless
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.call_names import calls_at, find_places
 
 # Of one transaction: on SQLite nobody else writes then, for some hundred milliseconds.

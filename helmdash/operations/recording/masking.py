@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import thread_time
 
 from helmdash.core.text.redaction import Masker
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 
 # Of its own CPU: a machine that is busy with other things must not cost a call its texts.
 # Without own patterns there is nothing to count: one for all calls.

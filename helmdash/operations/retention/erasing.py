@@ -33,7 +33,7 @@ from helmdash.operations.rollups.noting import (
     note_erased,
     note_erased_fits,
 )
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records import audit
 from helmdash.records.call_names import Place, calls_at, delete_names, payloads_at
 from helmdash.records.conversation_names import named

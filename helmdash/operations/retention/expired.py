@@ -22,7 +22,7 @@ from helmdash.operations.recording.awaited_sessions import AWAITED_WITHIN
 from helmdash.operations.retention.erasing import finish_broken_off
 from helmdash.operations.retention.expired_messages import delete_unused_messages
 from helmdash.operations.rollups import noting, old_rollups
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.call_names import (
     Place,
     calls_at,

@@ -23,7 +23,7 @@ from helmdash.operations.database.transactions import write_and_pause
 from helmdash.operations.retention.erasing import finish_broken_off
 from helmdash.operations.retention.expired import CATALOG_SEEN_PRECISION, Step, unheard
 from helmdash.operations.retention.expired_messages import delete_unused_messages, unused_messages
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.call_names import Place, calls_at, payloads_at
 from helmdash.records.models import (
     Call,

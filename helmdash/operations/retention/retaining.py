@@ -18,7 +18,7 @@ from helmdash.operations.retention import expired, expired_texts
 from helmdash.operations.retention.expired import Retained
 from helmdash.operations.retention.expired_texts import TextsGone
 from helmdash.operations.retention.months import drop_expired_months
-from helmdash.queries.access import ProjectInfo, projects
+from helmdash.queries.access.access import ProjectInfo, projects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

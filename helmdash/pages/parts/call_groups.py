@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from helmdash.queries import project_lookup
+from helmdash.queries.access import project_lookup
 
 # How our plan ids begin (operations/planning); clients choose other correlation ids.
 _PREFIX = "plan_"

@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from helmdash.core.text.differences import Change, Part, differences
 from helmdash.pages.parts import words
 from helmdash.pages.parts.plans import StepRow
-from helmdash.queries.calls import CallDetail, CallView
+from helmdash.queries.calls.calls import CallDetail, CallView
 from helmdash.queries.plans import PlanItem, PlanView
 
 # What a page holds; messages that changed are near the end of a conversation.

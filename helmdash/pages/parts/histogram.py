@@ -13,7 +13,7 @@ from typing import Final
 
 from helmdash.core.text.time_ranges import TimeRange
 from helmdash.pages.parts.drawings import short
-from helmdash.queries.series import Bar
+from helmdash.queries.calls.series import Bar
 
 HEIGHT: Final = 92
 _TOP: Final = 6.0

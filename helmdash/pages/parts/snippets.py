@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping
 
-from helmdash.queries.calls import CallDetail, CallView
+from helmdash.queries.calls.calls import CallDetail, CallView
 
 KEY_VARIABLE = "HELMDASH_API_KEY"
 _FIRST_CALL = """\

@@ -23,7 +23,7 @@ from helmdash.pages.parts import words
 from helmdash.pages.parts.row_markup import address_of, markup, row_link, sub
 from helmdash.pages.templatetags import formats
 from helmdash.pages.templatetags.links import added_cells
-from helmdash.queries.calls import CallView
+from helmdash.queries.calls.calls import CallView
 from helmdash.queries.conversations.conversations import ConversationView
 
 register = template.Library()

@@ -17,7 +17,7 @@ from helmdash.pages.parts.receipts import flags
 from helmdash.pages.parts.row_markup import markup, row_link, sub
 from helmdash.pages.templatetags import formats
 from helmdash.pages.templatetags.links import added_cells
-from helmdash.queries.fitting import FitView
+from helmdash.queries.fitting.fitting import FitView
 from helmdash.queries.plans.items import PlanItem
 
 register = template.Library()

@@ -12,8 +12,8 @@ from helmdash.pages.filters import AuditForm
 from helmdash.pages.guards import takes
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.zones import reader_zone
-from helmdash.queries import audit
-from helmdash.queries.paging import BadCursor
+from helmdash.queries.access import audit
+from helmdash.queries.lists.paging import BadCursor
 
 
 @require_safe

@@ -18,7 +18,8 @@ from helmdash.pages.forms import LinesForm
 from helmdash.pages.guards import require_storable, takes
 from helmdash.pages.parts import charts
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries import calls, line_edits
+from helmdash.queries import line_edits
+from helmdash.queries.calls import calls
 from helmdash.queries.conversations import conversations
 from helmdash.queries.line_edits import Lines, Subject
 

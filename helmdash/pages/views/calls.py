@@ -18,11 +18,14 @@ from helmdash.pages.render import PageRequest, live, show
 from helmdash.pages.saved_views import with_views
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
-from helmdash.queries import call_listing, calls, distinct_values, fitting, line_edits
+from helmdash.queries import distinct_values, line_edits
 from helmdash.queries.budgets import budgets
+from helmdash.queries.calls import calls
+from helmdash.queries.calls import listing as call_listing
 from helmdash.queries.conversations.curve import call_before
-from helmdash.queries.paging import BadCursor
-from helmdash.queries.reach import MOST_TRIED
+from helmdash.queries.fitting import fitting
+from helmdash.queries.lists.paging import BadCursor
+from helmdash.queries.lists.reach import MOST_TRIED
 
 
 @require_safe

@@ -25,7 +25,7 @@ from helmdash.pages.parts import care as care_parts
 from helmdash.pages.parts import words
 from helmdash.pages.parts.reminders import Notes, Typed, notes_of
 from helmdash.pages.render import PageRequest, show, unless_known
-from helmdash.queries.access import ProjectInfo
+from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations.care import reminders
 
 _PART = "pages/_reminders.html"

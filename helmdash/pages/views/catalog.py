@@ -12,7 +12,7 @@ from helmdash.core.catalog.catalog import CatalogEntry
 from helmdash.core.text.tokens import json_bytes
 from helmdash.pages import scope
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries import catalog
+from helmdash.queries.fitting import catalog
 
 # A page of more entries than this is searched, not read.
 _MOST = 300

@@ -16,9 +16,11 @@ from helmdash.pages.guards import require_storable
 from helmdash.pages.parts import comparison, composition
 from helmdash.pages.parts.plans import parts_of
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries import calls, fit_words, fitting, plans
-from helmdash.queries.calls import CallDetail
+from helmdash.queries import plans
+from helmdash.queries.calls import calls
+from helmdash.queries.calls.calls import CallDetail
 from helmdash.queries.conversations.curve import id_of_call_before
+from helmdash.queries.fitting import fit_words, fitting
 from helmdash.queries.plans import PlanView
 
 _Found = TypeVar("_Found")

@@ -36,16 +36,17 @@ from helmdash.pages.render import PageRequest, live, live_with, show
 from helmdash.pages.saved_views import with_views
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
-from helmdash.queries import call_listing, distinct_values, line_edits, marks, triage
+from helmdash.queries import distinct_values, line_edits, marks, triage
 from helmdash.queries.budgets import budgets
-from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.call_listing import CallPage
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.filters import CallFilters
+from helmdash.queries.calls.listing import CallPage
 from helmdash.queries.conversations import conversations, dropped_context, listing
 from helmdash.queries.conversations.conversations import ConversationDetail
 from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint, call_at
 from helmdash.queries.evidence.net_value import of_conversation
-from helmdash.queries.paging import BadCursor
-from helmdash.queries.reach import MOST_TRIED
+from helmdash.queries.lists.paging import BadCursor
+from helmdash.queries.lists.reach import MOST_TRIED
 
 # The newest calls below the curve; the calls page has the rest.
 _CALLS_SHOWN = {Lane.MAIN: 20, Lane.SIDE: 10}

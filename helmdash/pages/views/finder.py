@@ -14,7 +14,7 @@ from helmdash.pages import scope
 from helmdash.pages.parts.places import ACTIONS, PAGES, places
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import finder
-from helmdash.queries.saved_views import find_views
+from helmdash.queries.lists.saved_views import find_views
 
 # As long as the longest id.
 _MOST_CHARS = 255

@@ -19,7 +19,8 @@ from helmdash.pages.offered import model_problem, offered_models, usable_upstrea
 from helmdash.pages.parts import client_snippets, gateway_facts
 from helmdash.pages.parts.snippets import KEY_VARIABLE
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries import distinct_values, wrong_addresses
+from helmdash.queries import distinct_values
+from helmdash.queries.access import wrong_addresses
 from helmdash.queries.upstreams import UpstreamInfo
 
 # A model id nobody has; the page says to replace it.

@@ -15,7 +15,7 @@ from helmdash.pages import scope
 from helmdash.pages.forms import MemberForm
 from helmdash.pages.guards import post_only, takes
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries import access
+from helmdash.queries.access import access
 
 
 @require_safe

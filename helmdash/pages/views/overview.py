@@ -20,7 +20,7 @@ from helmdash.pages.parts import drawings, snippets
 from helmdash.pages.render import PageRequest, etag, live, show, state
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import overview
-from helmdash.queries.call_filters import CallFilters
+from helmdash.queries.calls.filters import CallFilters
 
 # The order people read: what is worst comes first.
 _ORDER = tuple(sorted(LEVELS, key=lambda level: LEVELS[level].position))

@@ -20,11 +20,14 @@ from helmdash.pages.parts import composition
 from helmdash.pages.parts.plans import parts_of
 from helmdash.pages.render import PageRequest
 from helmdash.pages.zones import reader_zone
-from helmdash.queries import call_listing, calls, fitting, plans, triage, trims
-from helmdash.queries.call_filters import CallFilters
+from helmdash.queries import plans, triage
+from helmdash.queries.calls import calls
+from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.conversations import conversations, listing
 from helmdash.queries.conversations.curve import call_before
-from helmdash.queries.paging import Neighbours
+from helmdash.queries.fitting import fitting, trims
+from helmdash.queries.lists.paging import Neighbours
 
 _Form = TypeVar("_Form", bound=TimeForm)
 # The newest calls of a conversation; its page has more.

@@ -35,8 +35,9 @@ from helmdash.pages.render import (
 from helmdash.pages.saved_views import with_views
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
-from helmdash.queries import catalog, distinct_values, plans
-from helmdash.queries.paging import BadCursor, Page
+from helmdash.queries import distinct_values, plans
+from helmdash.queries.fitting import catalog
+from helmdash.queries.lists.paging import BadCursor, Page
 from helmdash.queries.plans import PlanItem, PlanView
 from helmdash.queries.plans.filters import MOST_TRIED
 

@@ -16,7 +16,7 @@ from helmdash.pages.list_forms import ListForm
 from helmdash.pages.lists import LISTS, ListKind
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.zones import reader_zone
-from helmdash.queries.facets import Facets
+from helmdash.queries.lists.facets import Facets
 
 _MOST_OPTIONS: Final = 30
 # The id of the list of completions, by which HTMX says what it asks for.

@@ -18,7 +18,7 @@ from helmdash.pages import scope
 from helmdash.pages.forms import KeyForm
 from helmdash.pages.guards import post_only, takes
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries.access import api_keys
+from helmdash.queries.access.access import api_keys
 from helmdash.queries.database import sizes
 
 

@@ -19,10 +19,10 @@ from helmdash.pages.render import PageRequest, show
 from helmdash.pages.saved_views import with_views
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
-from helmdash.queries import fit_uses, fitting, trims
 from helmdash.queries.evidence.net_value import MOST_BESIDE, net_report
-from helmdash.queries.paging import BadCursor
-from helmdash.queries.picked_later import MOST_READ, picked_later
+from helmdash.queries.fitting import fit_uses, fitting, trims
+from helmdash.queries.lists.paging import BadCursor
+from helmdash.queries.plans.picked_later import MOST_READ, picked_later
 
 
 @require_safe

@@ -15,7 +15,8 @@ from helmdash.operations.fitting.fits import Fitted, NoCatalog, fit_catalog
 from helmdash.pages import scope
 from helmdash.pages.forms import FitForm, catalog_faults
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries import catalog, distinct_values
+from helmdash.queries import distinct_values
+from helmdash.queries.fitting import catalog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

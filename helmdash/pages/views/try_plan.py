@@ -21,7 +21,8 @@ from helmdash.pages.offered import offered_models, usable_upstreams
 from helmdash.pages.plan_again import asked_variant
 from helmdash.pages.planning import Trial
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries import catalog, distinct_values, plans
+from helmdash.queries import distinct_values, plans
+from helmdash.queries.fitting import catalog
 from helmdash.queries.plans import PlanView
 from helmdash.upstream.sharing import Stopping
 

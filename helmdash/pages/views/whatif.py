@@ -33,7 +33,7 @@ from helmdash.pages.whatif_form import DEFAULT_RANGE, Line, lines_of, read_form,
 from helmdash.pages.zones import reader_zone
 from helmdash.queries.budgets import budgets
 from helmdash.queries.evidence import suggestions
-from helmdash.queries.paging import BadCursor
+from helmdash.queries.lists.paging import BadCursor
 from helmdash.queries.whatif import items, what_ifs
 from helmdash.queries.whatif.what_ifs import WhatIfView
 

@@ -26,7 +26,7 @@ from helmdash.core.budgets.trials import TrialRule
 from helmdash.core.evidence.trialling import TrialState
 from helmdash.installation import FIXTURES
 from helmdash.queries.budgets import budget_origins
-from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
+from helmdash.queries.lists.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.records import models as stored
 from helmdash.records.direct import Question, ask_prepared, is_postgres
 from helmdash.records.models import Budget, BudgetAlias

@@ -14,7 +14,7 @@ from helmdash.core.budgets.health import Health
 from helmdash.core.budgets.levels import HELD, Level
 from helmdash.core.care.remediation import COUNTDOWN, CareState, Strength, next_hard_in
 from helmdash.core.conversations.attention import Attention, attention_of
-from helmdash.queries.calls import health_of
+from helmdash.queries.calls.calls import health_of
 from helmdash.records.conversation_names import named
 from helmdash.records.models import Conversation, Guidance, Project, Reminder, Round, TriageWord
 

@@ -15,7 +15,7 @@ from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.attention import Attention, attention_of
 from helmdash.core.conversations.chains import Placing
 from helmdash.core.conversations.clients import Client
-from helmdash.queries.calls import ClientWindow, ModelKey, client_of_row, health_of
+from helmdash.queries.calls.calls import ClientWindow, ModelKey, client_of_row, health_of
 from helmdash.queries.conversations import care
 from helmdash.queries.conversations.care import CareView, GuidanceView, ReminderView
 from helmdash.queries.conversations.curve import CurvePoint, WholePoint, curve_of, whole_of

@@ -9,7 +9,7 @@ from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.composition import Composition
 from helmdash.core.calls.routes import split_routes
-from helmdash.queries.calls import COMPOSITION_COLUMNS, CallView, composition_of
+from helmdash.queries.calls.calls import COMPOSITION_COLUMNS, CallView, composition_of
 from helmdash.records.call_names import calls_at, find_generation
 from helmdash.records.models import Conversation
 from helmdash.records.querysets import calls_of

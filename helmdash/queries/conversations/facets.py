@@ -6,7 +6,7 @@ from typing import Final
 
 from helmdash.queries.conversations.filters import ConversationFilters, looked_through
 from helmdash.queries.conversations.in_range import first_of
-from helmdash.queries.facets import MOST_COUNTED, Facets, count_values
+from helmdash.queries.lists.facets import MOST_COUNTED, Facets, count_values
 
 # Fields of a query (filters.CONVERSATION_TERMS) by their columns.
 _COLUMNS: Final = {

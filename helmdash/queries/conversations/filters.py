@@ -12,12 +12,12 @@ from django.db.models import Q, QuerySet
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.text.query_terms import Field, Kind, Term
-from helmdash.queries.call_terms import CAUSE_WORDS, known_of, offered_of
+from helmdash.queries.calls.terms import CAUSE_WORDS, known_of, offered_of
+from helmdash.queries.calls.trial_calls import conversations_of_trial
 from helmdash.queries.distinct_values import model_keys
-from helmdash.queries.leading import led
-from helmdash.queries.reach import MOST_TRIED, Reach, reach_of
-from helmdash.queries.term_tables import TermTable, exact, same
-from helmdash.queries.trial_calls import conversations_of_trial
+from helmdash.queries.lists.leading import led
+from helmdash.queries.lists.reach import MOST_TRIED, Reach, reach_of
+from helmdash.queries.lists.term_tables import TermTable, exact, same
 from helmdash.records.bounds import bounded
 from helmdash.records.long_lived import LONG
 from helmdash.records.models import Conversation
@@ -217,7 +217,7 @@ def looked_through(
     that begins at the newest (is_ahead: the oldest), or beside one; and how far that is.
 
     MOST_TRIED are looked at where something is tried on each. Reach None: all, as nothing is tried
-    or there are fewer. Queries: those of `filtered` and queries.leading.
+    or there are fewer. Queries: those of `filtered` and queries.lists.leading.
     """
     found = found_by_index(project_id, filters)
     # What is beyond are the long-lived, which are few: all of them are looked at.

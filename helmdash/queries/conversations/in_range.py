@@ -13,8 +13,8 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from helmdash.queries.by_value import first_rows, first_values
 from helmdash.queries.conversations.filters import ConversationFilters
+from helmdash.queries.lists.by_value import first_rows, first_values
 from helmdash.records.bounds import bounded
 from helmdash.records.long_lived import IsLongLived
 from helmdash.records.models import Conversation

@@ -22,7 +22,7 @@ from helmdash.queries.conversations.filters import (
     narrowed,
 )
 from helmdash.queries.conversations.in_range import first_of
-from helmdash.queries.paging import (
+from helmdash.queries.lists.paging import (
     Neighbours,
     Page,
     decode_ranked_cursor,
@@ -34,7 +34,7 @@ from helmdash.queries.paging import (
     oldest_first,
     onward,
 )
-from helmdash.queries.sorting import Order, Sortable, order_of, sorted_neighbours, sorted_page
+from helmdash.queries.lists.sorting import Order, Sortable, order_of, sorted_neighbours, sorted_page
 from helmdash.records.models import Conversation
 
 # Those that need somebody first, the worst of them first.

@@ -13,15 +13,15 @@ from django.db import connection
 from django.db.models import Min, QuerySet
 
 from helmdash.core.budgets.levels import LEVELS
+from helmdash.queries.calls.list_series import MOST_LISTED, Countable, Newest, newest
+from helmdash.queries.calls.series import Bar
 from helmdash.queries.conversations.filters import (
     ConversationFilters,
     found_by_index,
     looked_through,
 )
 from helmdash.queries.conversations.in_range import found_first
-from helmdash.queries.list_series import MOST_LISTED, Countable, Newest, newest
-from helmdash.queries.reach import Reach
-from helmdash.queries.series import Bar
+from helmdash.queries.lists.reach import Reach
 from helmdash.records.models import Conversation
 from helmdash.records.replica import connection_for
 
@@ -34,7 +34,7 @@ _LEVEL_OF: Final = {row.severity: level.value for level, row in LEVELS.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """Rows that PostgreSQL counts (queries.list_series.Countable)."""
+    """Rows that PostgreSQL counts (queries.calls.list_series.Countable)."""
 
     rows: QuerySet[Conversation]
     read_from: datetime | None

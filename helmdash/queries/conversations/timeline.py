@@ -14,7 +14,7 @@ from helmdash.core.agents import contexts
 from helmdash.core.agents.claude_hooks import ClientEventKind
 from helmdash.core.budgets.levels import Level
 from helmdash.core.conversations import chains
-from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
+from helmdash.queries.lists.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.records.conversation_names import named
 from helmdash.records.models import Call, ClientEvent, Conversation, Round
 from helmdash.records.querysets import calls_of

@@ -21,7 +21,7 @@ from helmdash.core.budgets.projection import (
 )
 from helmdash.core.calls.finish import FinishReason
 from helmdash.queries.budgets import budgets
-from helmdash.queries.calls import health_of
+from helmdash.queries.calls.calls import health_of
 from helmdash.queries.conversations.care import RECENT
 from helmdash.records.models import Call, Conversation
 from helmdash.records.querysets import in_partitions

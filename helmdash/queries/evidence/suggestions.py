@@ -20,7 +20,7 @@ from helmdash.core.evidence.suggested import (
 )
 from helmdash.queries.evidence import trials
 from helmdash.queries.evidence.trials import TrialView
-from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
+from helmdash.queries.lists.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.records.models import Suggestion, Trial
 
 

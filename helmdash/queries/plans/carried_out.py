@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from helmdash.queries.calls import CallView
-from helmdash.queries.calls import view as call_view
+from helmdash.queries.calls.calls import CallView
+from helmdash.queries.calls.calls import view as call_view
 from helmdash.queries.plans.following import PLANNING_PURPOSES
 from helmdash.queries.plans.items import PlanItem
 from helmdash.records.call_names import calls_at, find_correlated

@@ -15,10 +15,10 @@ from helmdash.core.rollups.figures import Distribution, Key, Marginal, distribut
 from helmdash.core.rollups.periods import Width, first_quarter, moment_of, period_of, quarter_of
 from helmdash.core.rollups.plan_facts import OUTCOME, RUNNING
 from helmdash.queries import rollups
+from helmdash.queries.calls.series import Only, Series, Split, series, with_rows
 from helmdash.queries.plans.filters import has_stalled, narrowed, spellings
 from helmdash.queries.plans.listing import first_moment
 from helmdash.queries.rollups import RangeFigures
-from helmdash.queries.series import Only, Series, Split, series, with_rows
 from helmdash.records.models import Rollup
 
 Group = tuple[str, str, str]

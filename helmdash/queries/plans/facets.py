@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from helmdash.core.rollups.facts import NO_VARIANT
-from helmdash.queries.by_value import first_values
-from helmdash.queries.facets import MOST_COUNTED, Facets, count_values
+from helmdash.queries.lists.by_value import first_values
+from helmdash.queries.lists.facets import MOST_COUNTED, Facets, count_values
 from helmdash.queries.plans.filters import has_stalled, narrowed, reach
 from helmdash.queries.plans.items import tools_of
 

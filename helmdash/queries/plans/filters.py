@@ -14,10 +14,17 @@ from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.planning.plans import Complexity
 from helmdash.core.rollups.facts import NO_VARIANT
 from helmdash.core.text.query_terms import Field, Kind, Term
-from helmdash.queries.call_terms import CAUSE_WORDS
+from helmdash.queries.calls.terms import CAUSE_WORDS
 from helmdash.queries.distinct_values import planned_models
-from helmdash.queries.reach import Reach, reach_of
-from helmdash.queries.term_tables import YES_OR_NO, TermTable, exact, matches_any, recorded, same
+from helmdash.queries.lists.reach import Reach, reach_of
+from helmdash.queries.lists.term_tables import (
+    YES_OR_NO,
+    TermTable,
+    exact,
+    matches_any,
+    recorded,
+    same,
+)
 from helmdash.records.models import PlanRecord, PlanStep
 from helmdash.records.querysets import distinct_values, starts_with
 

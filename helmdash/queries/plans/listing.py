@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 from django.db.models import Min
 
 from helmdash.answers import HIDDEN
-from helmdash.queries.by_value import first_rows, first_values
-from helmdash.queries.paging import (
+from helmdash.queries.lists.by_value import first_rows, first_values
+from helmdash.queries.lists.paging import (
     Neighbours,
     Page,
     decode_time_cursor,
@@ -23,6 +23,7 @@ from helmdash.queries.paging import (
     oldest_first,
     onward,
 )
+from helmdash.queries.lists.sorting import Order, Sortable, order_of, sorted_neighbours, sorted_page
 from helmdash.queries.plans.filters import (
     MOST_TRIED,
     fitting,
@@ -31,7 +32,6 @@ from helmdash.queries.plans.filters import (
     reach,
 )
 from helmdash.queries.plans.items import PlanItem, item, rows_of_items, tools_of
-from helmdash.queries.sorting import Order, Sortable, order_of, sorted_neighbours, sorted_page
 from helmdash.records.models import PlanRecord
 
 NEWEST: Final = "-at"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from helmdash.queries.by_value import first_values
-from helmdash.queries.list_series import Newest
+from helmdash.queries.calls.list_series import Newest
+from helmdash.queries.lists.by_value import first_values
 from helmdash.queries.plans.filters import has_stalled, narrowed, reach
 
 # Rows of eight columns by an index: two hundredths of a second.

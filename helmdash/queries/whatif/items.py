@@ -13,7 +13,12 @@ from helmdash.core.budgets.levels import Level
 from helmdash.core.whatif.calls import NOW, WAS, Judge, Pair
 from helmdash.core.whatif.fits import NotReplayable, ReplayedFit
 from helmdash.core.whatif.totals import OTHER_MODELS, Totals, fit_figures
-from helmdash.queries.paging import Page, decode_pair_cursor, decode_time_cursor, encode_cursor
+from helmdash.queries.lists.paging import (
+    Page,
+    decode_pair_cursor,
+    decode_time_cursor,
+    encode_cursor,
+)
 from helmdash.queries.whatif import walks
 from helmdash.queries.whatif.what_ifs import judge_of, span_of
 from helmdash.records.models import Fit, WhatIf

@@ -13,7 +13,7 @@ from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.fitting.inputs import read_inputs
 from helmdash.core.fitting.prepared import PreparedCatalog, prepare
 from helmdash.core.whatif.fits import NotReplayable, RecordedFit
-from helmdash.queries import catalog as catalogs
+from helmdash.queries.fitting import catalog as catalogs
 from helmdash.records.models import CatalogRevision, Fit, PlanCatalog
 
 # Fits of one day use a handful of catalogs. One that is ready to be fitted takes several times its

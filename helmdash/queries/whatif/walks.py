@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 
 from helmdash.core.whatif.calls import Judge, Pair, RecordedCall, care_figures
 from helmdash.core.whatif.fits import NotReplayable, ReplayedFit, replay_fit
-from helmdash.queries.paging import older
+from helmdash.queries.lists.paging import older
 from helmdash.queries.whatif.kept_fits import catalog_of, recorded_fit
 from helmdash.records.models import Call, Conversation, Fit
 

@@ -15,7 +15,7 @@ from helmdash.core.whatif.edits import edited_rows, read_edits
 from helmdash.core.whatif.fits import NotReplayable
 from helmdash.core.whatif.snapshot import table_from_json
 from helmdash.core.whatif.totals import OTHER_MODELS, Totals
-from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
+from helmdash.queries.lists.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.queries.whatif.walks import Span
 from helmdash.records.models import WhatIf
 from helmdash.records.models.whatif import WHAT_IF_STATES

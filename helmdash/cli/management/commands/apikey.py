@@ -15,7 +15,7 @@ from helmdash.core.text.visible import visible_name
 from helmdash.installation import COMMAND
 from helmdash.operations.access import project_settings
 from helmdash.operations.access.keys import DEFAULT_SCOPES, AccessError, create_key, revoke_key
-from helmdash.queries.access import SCOPES, api_keys
+from helmdash.queries.access.access import SCOPES, api_keys
 
 
 class Command(BaseCommand):

@@ -11,7 +11,7 @@ from helmdash.cli.base import BaseCommand
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.recorder import recovery
 from helmdash.operations.retention import erasing
-from helmdash.queries.access import default_project, find_project
+from helmdash.queries.access.access import default_project, find_project
 
 
 class Command(BaseCommand):

@@ -14,7 +14,7 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.catalog.catalog import CatalogError
 from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
 from helmdash.operations.fitting import catalogs
-from helmdash.queries.access import default_project, find_project
+from helmdash.queries.access.access import default_project, find_project
 
 
 class Command(BaseCommand):

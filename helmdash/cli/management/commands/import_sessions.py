@@ -17,7 +17,7 @@ from helmdash.doors.bodies.captures import to_capture
 from helmdash.doors.bodies.reports import CallIn
 from helmdash.doors.validation import BadFields, Shape, unstorable
 from helmdash.operations.recording.calls import record_calls
-from helmdash.queries.access import ProjectInfo, default_project, find_project
+from helmdash.queries.access.access import ProjectInfo, default_project, find_project
 from helmdash.transcripts.agents import NAMES, readers_of
 from helmdash.transcripts.command import GOES_ON, add_arguments, home_of
 from helmdash.transcripts.importing import Importer, Stored

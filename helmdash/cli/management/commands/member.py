@@ -14,7 +14,7 @@ from helmdash.core.text.visible import visible_name
 from helmdash.operations.access import sign_in_links
 from helmdash.operations.access.keys import AccessError
 from helmdash.operations.access.members import remove_member, set_member
-from helmdash.queries.access import members
+from helmdash.queries.access.access import members
 
 _ROLES = (
     "viewer: reads; editor: also care, reminders, plans, and the project's budgets; "

@@ -10,7 +10,7 @@ from helmdash.cli.base import BaseCommand
 from helmdash.cli.progress import progress_line, told_when_stopped
 from helmdash.operations.jobs import kinds
 from helmdash.operations.rollups.rebuilding import Rebuilt
-from helmdash.queries.access import ProjectInfo, find_project
+from helmdash.queries.access.access import ProjectInfo, find_project
 
 
 class Command(BaseCommand):

@@ -37,7 +37,7 @@ from helmdash.operations.database.set_up_alone import set_up_alone
 from helmdash.operations.demo.fixtures import read_fixture
 from helmdash.operations.exporting.environment import follow_environment
 from helmdash.operations.fitting.catalogs import import_catalog
-from helmdash.queries.access import default_project
+from helmdash.queries.access.access import default_project
 
 # Connections beyond their limit are answered as well, up to twice as many.
 _SHOUTING = 2
@@ -99,7 +99,7 @@ class Command(BaseCommand):
     def _load_demo_catalog(self) -> None:
         """A first catalog to fit; a project that has one already keeps it."""
         project = default_project()
-        from helmdash.queries import catalog as catalogs
+        from helmdash.queries.fitting import catalog as catalogs
 
         if catalogs.find(project_id=project.id) is None:
             import_catalog(

@@ -10,7 +10,7 @@ from django.utils import timezone
 from helmdash.cli.base import BaseCommand
 from helmdash.operations import weekly_mail
 from helmdash.operations.jobs import kinds
-from helmdash.queries.access import projects
+from helmdash.queries.access.access import projects
 from helmdash.queries.weekly import weekly_report
 
 

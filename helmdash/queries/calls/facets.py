@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from helmdash.queries.by_value import first_values
-from helmdash.queries.call_filters import CallFilters, looked_through, ways_to_find
-from helmdash.queries.facets import MOST_COUNTED, Facets, count_values
+from helmdash.queries.calls.filters import CallFilters, looked_through, ways_to_find
+from helmdash.queries.lists.by_value import first_values
+from helmdash.queries.lists.facets import MOST_COUNTED, Facets, count_values
 
 # Fields of a query (call_terms.CALL_FIELDS) by their columns.
 _COLUMNS: Final = {

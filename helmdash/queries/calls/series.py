@@ -29,11 +29,11 @@ from helmdash.core.rollups.periods import (
     quarter_of,
 )
 from helmdash.queries import rollups
-from helmdash.queries.by_value import first_values
-from helmdash.queries.call_filters import CallFilters, looked_through, ways_to_find
-from helmdash.queries.call_terms import ANY_CAUSE
+from helmdash.queries.calls.filters import CallFilters, looked_through, ways_to_find
+from helmdash.queries.calls.terms import ANY_CAUSE
 from helmdash.queries.distinct_values import model_keys
-from helmdash.queries.reach import Reach
+from helmdash.queries.lists.by_value import first_values
+from helmdash.queries.lists.reach import Reach
 from helmdash.records.models import Call, Rollup, RollupState
 from helmdash.records.rollup_keys import key_end
 from helmdash.records.rollup_rows import read_spans

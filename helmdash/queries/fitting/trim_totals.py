@@ -23,7 +23,7 @@ from helmdash.core.rollups.fit_facts import (
     TRIMMED,
 )
 from helmdash.queries import rollups
-from helmdash.queries.trim_filters import FitFacts, TrimFilters
+from helmdash.queries.fitting.trim_filters import FitFacts, TrimFilters
 
 # What fills a table that a person reads.
 _MOST_ROWS: Final = 8

@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 from django.db.models import Model, QuerySet
 
-from helmdash.queries.by_value import by_value
-from helmdash.queries.paging import newer, older
+from helmdash.queries.lists.by_value import by_value
+from helmdash.queries.lists.paging import newer, older
 from helmdash.records.bounds import bounded
 
 # Rows on which terms without an index are tried for one page: some tens of milliseconds.

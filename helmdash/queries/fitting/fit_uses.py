@@ -13,13 +13,13 @@ from typing import Annotated, Final
 
 from helmdash.answers import Doc, JsonName, Stored, answer
 from helmdash.core.catalog.trim import Trim
-from helmdash.queries import catalog as catalogs
-from helmdash.queries import fitting
-from helmdash.queries.calls import CallView
-from helmdash.queries.calls import view as call_view
+from helmdash.queries.calls.calls import CallView
+from helmdash.queries.calls.calls import view as call_view
 from helmdash.queries.evidence.net_value import of_calls
 from helmdash.queries.evidence.shortened import Shortened
-from helmdash.queries.fitting import FitView
+from helmdash.queries.fitting import catalog as catalogs
+from helmdash.queries.fitting import fitting
+from helmdash.queries.fitting.fitting import FitView
 from helmdash.records.models import Budget, Call, CatalogRevision, PlanAttempt
 
 # A catalog is fitted to be sent at once: what is sent later is fitted anew.

@@ -14,15 +14,15 @@ from typing import Final, Generic, TypeVar
 from django.db.models import F, Model, Q, QuerySet
 from django.db.models.expressions import OrderBy
 
-from helmdash.queries.leading import led
-from helmdash.queries.paging import (
+from helmdash.queries.lists.leading import led
+from helmdash.queries.lists.paging import (
     BadCursor,
     Neighbours,
     decode_parts,
     decode_time_cursor,
     encode_cursor,
 )
-from helmdash.queries.reach import Reach
+from helmdash.queries.lists.reach import Reach
 
 # Rows that are sorted for a page: some tens of milliseconds.
 MOST_SORTED: Final = 20_000
@@ -78,8 +78,8 @@ def sorted_page(
     most: int | None = None,
 ) -> Sorted:
     """The rows of a page, of the newest `most` (None: MOST_SORTED). Two queries, one with a cursor;
-    where several filters have an index those of queries.leading besides. Raises BadCursor for a
-    cursor that no page of this order gave."""
+    where several filters have an index those of queries.lists.leading besides. Raises BadCursor for
+    a cursor that no page of this order gave."""
     after, window = read_place(cursor, given.field, order) if cursor else (None, None)
     inside = window.within(given.rows) if window else given.rows
     inside, looked = _led(given, inside, most, is_tried=after is None)
@@ -101,8 +101,8 @@ def sorted_page(
 def sorted_neighbours(
     given: Sortable[_M], order: Order, pk: int, *, most: int | None = None
 ) -> Neighbours:
-    """The names of the rows beside one. Four queries at most, and those of queries.leading; nothing
-    where the list does not have it."""
+    """The names of the rows beside one; nothing where the list does not have it. Four queries at
+    most, and those of queries.lists.leading."""
     rows = _within(given, *_led(given, given.rows, most, is_tried=True), order)
     place = rows.filter(pk=pk).values_list("sort_value", given.field, "pk").first()
     if place is None:

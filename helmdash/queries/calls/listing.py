@@ -9,8 +9,8 @@ from functools import partial
 from typing import Annotated, Final
 
 from helmdash.answers import HIDDEN, answer
-from helmdash.queries.by_value import first_rows
-from helmdash.queries.call_filters import (
+from helmdash.queries.calls.calls import CallView, view
+from helmdash.queries.calls.filters import (
     CallFilters,
     filtered,
     found_by_index,
@@ -19,8 +19,8 @@ from helmdash.queries.call_filters import (
     searches,
     ways_to_find,
 )
-from helmdash.queries.calls import CallView, view
-from helmdash.queries.paging import (
+from helmdash.queries.lists.by_value import first_rows
+from helmdash.queries.lists.paging import (
     Neighbours,
     Page,
     decode_time_cursor,
@@ -29,7 +29,7 @@ from helmdash.queries.paging import (
     oldest_first,
     onward,
 )
-from helmdash.queries.sorting import Order, Sortable, order_of, sorted_neighbours, sorted_page
+from helmdash.queries.lists.sorting import Order, Sortable, order_of, sorted_neighbours, sorted_page
 from helmdash.records.call_names import Place, calls_at, find_places
 from helmdash.records.models import Call
 

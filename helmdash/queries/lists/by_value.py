@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from django.db.models import Model, QuerySet
 from django.db.models.lookups import In
 
-from helmdash.queries.indexed_columns import LEFT_OUT, MOST_VALUES, asks_by_index, values_of
+from helmdash.queries.lists.indexed_columns import LEFT_OUT, MOST_VALUES, asks_by_index, values_of
 from helmdash.records.bounds import bounded
 from helmdash.records.direct import is_postgres
 

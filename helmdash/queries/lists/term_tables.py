@@ -2,7 +2,7 @@
 
 Each list has a table of its fields. A term that asks for values of an indexed column is served by
 its index. Any other (left out, a range, `has`) is tried on one row after the other, so a list tries
-it on so many of its newest rows at a time (queries.reach), and says how far it looked.
+it on so many of its newest rows at a time (queries.lists.reach), and says how far it looked.
 """
 
 from __future__ import annotations

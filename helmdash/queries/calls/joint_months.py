@@ -21,7 +21,7 @@ from helmdash.core.rollups.periods import (
     period_of,
     quarter_of,
 )
-from helmdash.queries.call_terms import ANY_CAUSE
+from helmdash.queries.calls.terms import ANY_CAUSE
 from helmdash.queries.rollups import MOST_UNCOUNTED, counted_down_to
 from helmdash.records.models import Call, RollupState
 from helmdash.records.rollup_rows import read_spans

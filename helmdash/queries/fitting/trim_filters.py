@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from helmdash.core.text.query_terms import Field, Kind, Term
 from helmdash.queries.budgets import budgets
-from helmdash.queries.term_tables import matches_any, same
+from helmdash.queries.lists.term_tables import matches_any, same
 from helmdash.records.fit_facts import STEPS, read_steps, steps_of
 from helmdash.records.models import Fit
 

@@ -19,8 +19,8 @@ from helmdash.core.fitting.prepared import PreparedCatalog
 from helmdash.core.fitting.replay import replay
 from helmdash.core.text.differences import Part, differences
 from helmdash.core.text.tokens import json_bytes
-from helmdash.queries import catalog as catalogs
-from helmdash.queries.fitting import FitView
+from helmdash.queries.fitting import catalog as catalogs
+from helmdash.queries.fitting.fitting import FitView
 from helmdash.records.models import CatalogRevision, PlanAttempt, PlanCatalog
 
 # What a person reads; the ones that lost most. Comparing them takes some tens of milliseconds.

@@ -15,13 +15,13 @@ from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.rollups.facts import NO_VARIANT, OTHER, PURPOSES, ROUTE, bounds_of_band
 from helmdash.core.text.query_terms import Term
-from helmdash.queries.by_value import by_value
-from helmdash.queries.call_terms import ANY_CAUSE, CALL_TERMS
+from helmdash.queries.calls.joint_months import within_joint_months
+from helmdash.queries.calls.terms import ANY_CAUSE, CALL_TERMS
+from helmdash.queries.calls.trial_calls import calls_of_trial
 from helmdash.queries.distinct_values import model_keys
-from helmdash.queries.joint_months import within_joint_months
-from helmdash.queries.leading import led
-from helmdash.queries.reach import MOST_TRIED, Reach
-from helmdash.queries.trial_calls import calls_of_trial
+from helmdash.queries.lists.by_value import by_value
+from helmdash.queries.lists.leading import led
+from helmdash.queries.lists.reach import MOST_TRIED, Reach
 from helmdash.records.bounds import bounded
 from helmdash.records.call_names import Place, calls_at, find_beginning
 from helmdash.records.conversation_names import named
@@ -93,7 +93,7 @@ def looked_through(
     that begins at the newest call (is_ahead: the oldest), or beside one; and how far that is.
 
     MOST_TRIED calls are looked at where terms or filters are tried on each. Reach None: all, as
-    nothing is tried or there are fewer. Queries: those of `filtered` and queries.leading.
+    nothing is tried or there are fewer. Queries: those of `filtered` and queries.lists.leading.
     """
     found, looked = found_by_index(project_id, filters), None
     if not filters.q:

@@ -14,22 +14,9 @@ from typing import Final
 
 from django.db.models import Min, QuerySet
 
-from helmdash.queries.facets import Facets, count_values
-from helmdash.queries.fitting import FitView, view
-from helmdash.queries.list_series import Newest
-from helmdash.queries.paging import (
-    Neighbours,
-    Page,
-    decode_time_cursor,
-    encode_cursor,
-    newer,
-    newest_first,
-    older,
-    oldest_first,
-)
-from helmdash.queries.reach import Reach
-from helmdash.queries.sorting import Order, order_of, read_place, write_place
-from helmdash.queries.trim_filters import (
+from helmdash.queries.calls.list_series import Newest
+from helmdash.queries.fitting.fitting import FitView, view
+from helmdash.queries.fitting.trim_filters import (
     FACT_COLUMNS,
     FitFacts,
     Test,
@@ -39,7 +26,20 @@ from helmdash.queries.trim_filters import (
     facts_of_row,
     matcher,
 )
-from helmdash.queries.trim_totals import TrimTotals, totals
+from helmdash.queries.fitting.trim_totals import TrimTotals, totals
+from helmdash.queries.lists.facets import Facets, count_values
+from helmdash.queries.lists.paging import (
+    Neighbours,
+    Page,
+    decode_time_cursor,
+    encode_cursor,
+    newer,
+    newest_first,
+    older,
+    oldest_first,
+)
+from helmdash.queries.lists.reach import Reach
+from helmdash.queries.lists.sorting import Order, order_of, read_place, write_place
 from helmdash.records.models import Fit
 
 # Rows of eleven columns by an index: some hundredths of a second.

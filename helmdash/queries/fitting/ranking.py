@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.ranking.ranking import Index, PastPlan, Ranked, prepare_index, rank
-from helmdash.queries import catalog as catalogs
+from helmdash.queries.fitting import catalog as catalogs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ A database finds rows by one index and tries what else is asked for on each of t
 there are where few or none fit: of a model that never was critical all its calls, or all critical
 ones. SQLite, which knows its values by samples, may even take the index of the value that most rows
 have. So a page looks by the filter that leaves fewest, and at so many of its rows only
-(queries.reach).
+(queries.lists.reach).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from django.db.models.expressions import Col
 from django.db.models.lookups import Exact, Lookup
 from django.db.models.sql.where import WhereNode
 
-from helmdash.queries.indexed_columns import LEFT_OUT, MOST_VALUES, asks_by_index, values_of
-from helmdash.queries.reach import Reach, reach_of
+from helmdash.queries.lists.indexed_columns import LEFT_OUT, MOST_VALUES, asks_by_index, values_of
+from helmdash.queries.lists.reach import Reach, reach_of
 from helmdash.records.direct import is_postgres
 
 # Who is asked for by one of these has few rows anyhow.

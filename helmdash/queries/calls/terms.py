@@ -17,9 +17,16 @@ from helmdash.core.calls.outcomes import CallOutcome
 from helmdash.core.rollups.evidence_facts import EvidenceKind
 from helmdash.core.rollups.facts import NO_VARIANT, ROUTE
 from helmdash.core.text.query_terms import Field, Kind, Term
+from helmdash.queries.calls.evidence_terms import of_evidence, of_outcome
 from helmdash.queries.distinct_values import model_keys, values
-from helmdash.queries.evidence_terms import of_evidence, of_outcome
-from helmdash.queries.term_tables import Asking, TermTable, exact, recorded, same, whole_values
+from helmdash.queries.lists.term_tables import (
+    Asking,
+    TermTable,
+    exact,
+    recorded,
+    same,
+    whole_values,
+)
 from helmdash.records.models import Conversation
 from helmdash.records.querysets import Column, distinct_values
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from helmdash.core.rollups.figures import CALLS, Marginal
 from helmdash.core.rollups.periods import bars, moment_of
 from helmdash.queries import rollups
-from helmdash.queries.series import (
+from helmdash.queries.calls.series import (
     MOST_BARS,
     Bar,
     Moment,
@@ -49,7 +49,7 @@ class Countable(Protocol):
         ...
 
     def count(self, bars: Sequence[Bar]) -> tuple[tuple[Bar, ...], Counter[str | None]]:
-        """As queries.series.count_rows."""
+        """As queries.calls.series.count_rows."""
         ...
 
 

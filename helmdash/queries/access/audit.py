@@ -9,7 +9,7 @@ from typing import Final
 from django.db.models import Q, QuerySet
 
 from helmdash.core.access.permissions import Actor, Right, may, require
-from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
+from helmdash.queries.lists.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.records.models import AuditEntry
 
 # What may stand in an entry, for the filter.

@@ -1,0 +1,1 @@
+"""Who may come in: projects, people, sessions, and the log of what they did."""

@@ -1,0 +1,1 @@
+"""Calls: what is listed, filtered, drawn and told of them."""

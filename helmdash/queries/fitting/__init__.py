@@ -1,0 +1,1 @@
+"""Catalogs, fits of them, and the Trims that these left."""

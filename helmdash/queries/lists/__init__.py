@@ -1,0 +1,1 @@
+"""What all lists share: pages, orders, how far they look, filters and words."""
