@@ -22,7 +22,7 @@ from helmdash.gateway.routes import Action, find_route
 from helmdash.operations.demo.loading import load_demo
 from helmdash.operations.recorder import recorder
 from helmdash.pages.parts import gateway_facts
-from helmdash.pages.views import upstreams as upstream_views
+from helmdash.pages.views.settings import upstreams as upstream_views
 from helmdash.queries.access.access import BUDGET_MODES, ProjectInfo
 from helmdash.records.models import Job, Project, RecorderLedger, Upstream
 from helmdash.records.secrets import seal

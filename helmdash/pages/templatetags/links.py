@@ -16,7 +16,7 @@ from helmdash.installation import COMMAND
 from helmdash.pages.parts import words
 from helmdash.pages.parts.list_columns import LIST_COLUMNS, ListColumn, Shape
 from helmdash.pages.templatetags import formats
-from helmdash.pages.views.preferences import chosen_theme
+from helmdash.pages.views.account.preferences import chosen_theme
 
 register = template.Library()
 

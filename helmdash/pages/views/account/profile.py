@@ -17,7 +17,7 @@ from helmdash.pages import braking, scope
 from helmdash.pages.forms import EndSessionForm, LookForm
 from helmdash.pages.guards import post_only
 from helmdash.pages.render import PageRequest, show_framed
-from helmdash.pages.views.preferences import chosen_theme, remember_theme
+from helmdash.pages.views.account.preferences import chosen_theme, remember_theme
 from helmdash.pages.zones import CHOSEN_ZONE_COOKIE, chosen_zone
 from helmdash.queries.access.sessions import sessions_of
 

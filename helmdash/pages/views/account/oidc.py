@@ -22,7 +22,7 @@ from helmdash.core.access.oidc_roles import parse_role_rules
 from helmdash.operations.access.keys import AccessError
 from helmdash.operations.access.oidc_accounts import account_of
 from helmdash.pages import braking
-from helmdash.pages.views.sign_in import BACKEND, settle_project
+from helmdash.pages.views.account.sign_in import BACKEND, settle_project
 from helmdash.upstream import oidc
 from helmdash.upstream.oidc import OidcBusy, OidcFailed, Provider
 

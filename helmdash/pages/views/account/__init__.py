@@ -1,0 +1,1 @@
+"""Coming in, and what somebody chooses for themselves."""

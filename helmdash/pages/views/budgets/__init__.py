@@ -1,0 +1,1 @@
+"""Budgets: rows and edits, lines, what-ifs, and what is suggested."""

@@ -1,0 +1,1 @@
+"""Settings of a project: people, upstreams, care, alerts, exports, and the jobs behind them."""
