@@ -18,7 +18,7 @@ from helmdash.core.text.time_ranges import (
     parse_range,
 )
 from helmdash.pages.forms import one_of
-from helmdash.pages.parts.heat_map import Rows
+from helmdash.pages.parts.charts.heat_map import Rows
 from helmdash.queries.access.audit import KINDS, AuditFilters
 from helmdash.queries.evidence.net_value import MOST_READ, NetSide
 from helmdash.queries.evidence.shortened import NetPart

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from helmdash.core.budgets.levels import BY_SEVERITY, LEVELS
 from helmdash.pages.parts import words
-from helmdash.pages.parts.histogram import Histogram, Mark, histogram
+from helmdash.pages.parts.charts.histogram import Histogram, Mark, histogram
 from helmdash.queries import marks, plans
 from helmdash.queries.calls import series
 from helmdash.queries.calls.filters import CallFilters

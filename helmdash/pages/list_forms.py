@@ -19,7 +19,7 @@ from helmdash.core.rollups.facts import BAND_LABELS, NO_VARIANT
 from helmdash.core.text.query_terms import MOST_CHARS, BadQuery, Field, Query, parse_query
 from helmdash.pages.filters import FilterForm
 from helmdash.pages.forms import one_of
-from helmdash.pages.parts.list_columns import LIST_COLUMNS
+from helmdash.pages.parts.lists.list_columns import LIST_COLUMNS
 from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.calls.terms import ANY_CAUSE, CALL_FIELDS
 from helmdash.queries.conversations.filters import CONVERSATION_TERMS, ConversationFilters

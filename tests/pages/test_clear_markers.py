@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 
 from helmdash.core.budgets.health import HealthReason
-from helmdash.pages.parts import curve_points
-from helmdash.pages.parts.charts import Curve, curve
-from helmdash.pages.parts.clear_markers import ClearMarker
+from helmdash.pages.parts.charts import curve_points
+from helmdash.pages.parts.charts.charts import Curve, curve
+from helmdash.pages.parts.charts.clear_markers import ClearMarker
 from helmdash.queries.conversations.conversations import RoundView
 from helmdash.queries.conversations.curve import CurvePoint
 from tests.pages.test_words import NOW, make_point

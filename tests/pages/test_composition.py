@@ -12,7 +12,7 @@ from django.test import Client
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.composition import Composition
 from helmdash.core.calls.lanes import Lane
-from helmdash.pages.parts.composition import IMAGE_WEIGHT, fill_rows, growth, stack
+from helmdash.pages.parts.charts.composition import IMAGE_WEIGHT, fill_rows, growth, stack
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations.curve import CurvePoint
 from tests.factories import NOW, make_capture, record

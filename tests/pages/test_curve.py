@@ -13,9 +13,9 @@ from django.test import Client
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
 from helmdash.core.budgets.projection import Projection
-from helmdash.pages.parts.charts import curve
-from helmdash.pages.parts.curve_events import events, unexplained_falls
-from helmdash.pages.parts.curve_points import LEVEL_WORDS, encoded
+from helmdash.pages.parts.charts.charts import curve
+from helmdash.pages.parts.charts.curve_events import events, unexplained_falls
+from helmdash.pages.parts.charts.curve_points import LEVEL_WORDS, encoded
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint, curve_of
 from helmdash.queries.marks import Mark, MarkKind

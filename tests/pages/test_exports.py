@@ -13,7 +13,7 @@ from django.http import StreamingHttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from helmdash.pages.parts.list_files import COLUMNS
+from helmdash.pages.parts.lists.list_files import COLUMNS
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.calls import listing as call_listing
 from helmdash.queries.calls.filters import CallFilters

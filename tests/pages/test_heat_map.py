@@ -15,7 +15,7 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import SentSizes
 from helmdash.core.rollups.facts import BAND_LABELS, BANDS, band_of, bounds_of_band
 from helmdash.operations.budgets.editing import change_budget
-from helmdash.pages.parts.heat_map import LEAST_CALLS, Rows, heat_map
+from helmdash.pages.parts.charts.heat_map import LEAST_CALLS, Rows, heat_map
 from helmdash.pages.parts.words import dollars
 from helmdash.queries import models
 from helmdash.queries.access.access import ProjectInfo
@@ -136,7 +136,7 @@ def test_a_purpose_of_its_callers_own_is_counted_with_the_others_and_says_so(
 def test_more_rows_than_anybody_reads_are_left_out_and_said(
     owner: Client, breaking: ProjectInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("helmdash.pages.parts.heat_map.MOST_ROWS", 1)
+    monkeypatch.setattr("helmdash.pages.parts.charts.heat_map.MOST_ROWS", 1)
 
     html = owner.get("/models/").content.decode()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from helmdash.pages.parts.histogram import Histogram, Mark, histogram
+from helmdash.pages.parts.charts.histogram import Histogram, Mark, histogram
 from helmdash.queries.calls.series import Bar
 
 START = datetime(2026, 11, 1, tzinfo=UTC)

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import MemberRole
 from helmdash.operations import saved_views
-from helmdash.pages.parts.list_columns import LIST_COLUMNS
+from helmdash.pages.parts.lists.list_columns import LIST_COLUMNS
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import AuditEntry, FirstView, SavedView
 from tests.factories import make_project, sign_in

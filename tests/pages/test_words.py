@@ -16,8 +16,10 @@ from helmdash.core.budgets.levels import LEVELS, Glyph, Level
 from helmdash.core.conversations.attention import Attention, AttentionReason
 from helmdash.core.text.differences import differences
 from helmdash.core.text.time_ranges import parse_moment
-from helmdash.pages.parts import charts, curve_points, drawings, figure_sources, words
-from helmdash.pages.parts.row_markup import address_of
+from helmdash.pages.parts import words
+from helmdash.pages.parts.budgets import figure_sources
+from helmdash.pages.parts.charts import charts, curve_points, drawings
+from helmdash.pages.parts.lists.row_markup import address_of
 from helmdash.pages.render import etag
 from helmdash.pages.templatetags import formats
 from helmdash.pages.templatetags.differences import marked

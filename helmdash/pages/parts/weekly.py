@@ -11,8 +11,8 @@ from django.urls import reverse
 
 from helmdash.core.text.time_ranges import TimeRange
 from helmdash.pages.parts import words
+from helmdash.pages.parts.budgets.suggestions import shown
 from helmdash.pages.parts.net_value import kind_words, signed_dollars
-from helmdash.pages.parts.suggestions import shown
 from helmdash.queries.evidence.net_value import MOST_READ
 from helmdash.queries.evidence.shortened import NetPart, NetSums
 from helmdash.queries.evidence.suggestions import SuggestionView

@@ -16,9 +16,10 @@ from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import LEVELS, Glyph, Level, LevelRow
 from helmdash.core.conversations.attention import FAILING
 from helmdash.core.text.tokens import compact_json
-from helmdash.pages.parts import drawings, words
+from helmdash.pages.parts import words
 from helmdash.pages.parts.attempts import tries
 from helmdash.pages.parts.care import countdown
+from helmdash.pages.parts.charts import drawings
 from helmdash.pages.parts.receipts import flags, waterfall
 from helmdash.queries.conversations.care import NeedsAttention
 from helmdash.queries.conversations.conversations import ConversationView

@@ -12,7 +12,7 @@ from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from helmdash.pages.parts.histogram import Column, Histogram
+from helmdash.pages.parts.charts.histogram import Column, Histogram
 from helmdash.pages.templatetags.links import same_page
 
 register = template.Library()

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 
 from helmdash.installation import COMMAND
 from helmdash.pages.parts import words
-from helmdash.pages.parts.list_columns import LIST_COLUMNS, ListColumn, Shape
+from helmdash.pages.parts.lists.list_columns import LIST_COLUMNS, ListColumn, Shape
 from helmdash.pages.templatetags import formats
 from helmdash.pages.views.account.preferences import chosen_theme
 

@@ -20,7 +20,7 @@ from django.utils.text import slugify
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.pages.parts import words
-from helmdash.pages.parts.row_markup import address_of, markup, row_link, sub
+from helmdash.pages.parts.lists.row_markup import address_of, markup, row_link, sub
 from helmdash.pages.templatetags import formats
 from helmdash.pages.templatetags.links import added_cells
 from helmdash.queries.calls.calls import CallView

@@ -17,8 +17,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 from helmdash.core.calls.outcomes import CallOutcome, causes_of
 from helmdash.pages.parts import words
-from helmdash.pages.parts.heat_map import Cell
-from helmdash.pages.parts.row_markup import sub
+from helmdash.pages.parts.charts.heat_map import Cell
+from helmdash.pages.parts.lists.row_markup import sub
 from helmdash.pages.templatetags import formats
 from helmdash.pages.templatetags.links import same_page
 from helmdash.queries.models import OTHER, ModelRow, Rate

@@ -13,8 +13,8 @@ from django.utils.text import Truncator
 
 from helmdash.core.calls.failures import FailureCause
 from helmdash.pages.parts import words
+from helmdash.pages.parts.lists.row_markup import markup, row_link, sub
 from helmdash.pages.parts.receipts import flags
-from helmdash.pages.parts.row_markup import markup, row_link, sub
 from helmdash.pages.templatetags import formats
 from helmdash.pages.templatetags.links import added_cells
 from helmdash.queries.fitting.fitting import FitView

@@ -11,8 +11,9 @@ from helmdash.pages.guards import require_storable
 from helmdash.pages.list_bars import call_bars
 from helmdash.pages.list_forms import CALL_VARIANTS, CallFilterForm
 from helmdash.pages.lists import LISTS
-from helmdash.pages.parts import composition, snippets
-from helmdash.pages.parts.call_groups import plans_among
+from helmdash.pages.parts import snippets
+from helmdash.pages.parts.charts import composition
+from helmdash.pages.parts.lists.call_groups import plans_among
 from helmdash.pages.query_bar import settled
 from helmdash.pages.render import PageRequest, live, show
 from helmdash.pages.saved_views import with_views

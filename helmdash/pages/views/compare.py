@@ -13,7 +13,8 @@ from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope
 from helmdash.pages.guards import require_storable
-from helmdash.pages.parts import comparison, composition
+from helmdash.pages.parts import comparison
+from helmdash.pages.parts.charts import composition
 from helmdash.pages.parts.plans import parts_of
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import plans

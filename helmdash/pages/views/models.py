@@ -13,8 +13,8 @@ from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope
 from helmdash.pages.filters import ModelFilterForm
-from helmdash.pages.parts.call_groups import plans_among
-from helmdash.pages.parts.heat_map import LEAST_CALLS, SHADES, Rows, heat_map
+from helmdash.pages.parts.charts.heat_map import LEAST_CALLS, SHADES, Rows, heat_map
+from helmdash.pages.parts.lists.call_groups import plans_among
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import distinct_values, models

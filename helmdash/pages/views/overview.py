@@ -16,7 +16,8 @@ from helmdash.pages.addresses import in_project
 from helmdash.pages.filters import OverviewForm
 from helmdash.pages.guards import post_only, takes
 from helmdash.pages.list_bars import call_bars
-from helmdash.pages.parts import drawings, snippets
+from helmdash.pages.parts import snippets
+from helmdash.pages.parts.charts import drawings
 from helmdash.pages.render import PageRequest, etag, live, show, state
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import overview

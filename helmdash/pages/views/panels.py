@@ -16,7 +16,7 @@ from helmdash.pages.list_forms import (
     PlanFilterForm,
     TrimFilterForm,
 )
-from helmdash.pages.parts import composition
+from helmdash.pages.parts.charts import composition
 from helmdash.pages.parts.plans import parts_of
 from helmdash.pages.render import PageRequest
 from helmdash.pages.zones import reader_zone

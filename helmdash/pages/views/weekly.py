@@ -16,7 +16,7 @@ from helmdash import conf
 from helmdash.operations import weekly_mail
 from helmdash.pages import scope
 from helmdash.pages.guards import post_only
-from helmdash.pages.parts.suggestions import shown
+from helmdash.pages.parts.budgets.suggestions import shown
 from helmdash.pages.parts.weekly import markdown, parts
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries.weekly import weekly_report

@@ -16,7 +16,7 @@ from helmdash.operations.budgets.editing import BudgetProblems, NoSuchBudget
 from helmdash.operations.budgets.reverting import NoSuchEdit, revert_edits
 from helmdash.pages import scope
 from helmdash.pages.guards import post_only, takes
-from helmdash.pages.parts.budget_edits import shown_edits
+from helmdash.pages.parts.budgets.budget_edits import shown_edits
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.zones import reader_zone
 from helmdash.queries.budgets import budget_edits

@@ -16,7 +16,7 @@ from helmdash.operations.budgets.lines import change_lines
 from helmdash.pages import scope
 from helmdash.pages.forms import LinesForm
 from helmdash.pages.guards import require_storable, takes
-from helmdash.pages.parts import charts
+from helmdash.pages.parts.charts import charts
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import line_edits
 from helmdash.queries.calls import calls

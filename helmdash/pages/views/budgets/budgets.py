@@ -7,10 +7,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope
-from helmdash.pages.parts import figure_sources
-from helmdash.pages.parts.budget_rows import shown_row
-from helmdash.pages.parts.preflight import ROOM_WORDS
-from helmdash.pages.parts.suggestions import shown, shown_limits
+from helmdash.pages.parts.budgets import figure_sources
+from helmdash.pages.parts.budgets.budget_rows import shown_row
+from helmdash.pages.parts.budgets.preflight import ROOM_WORDS
+from helmdash.pages.parts.budgets.suggestions import shown, shown_limits
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import preflight
 from helmdash.queries.budgets import budget_use, budgets

@@ -18,7 +18,7 @@ from helmdash.operations.whatif.asking import BadWhatIf, NoSuchWhatIf, WhatIfCon
 from helmdash.operations.whatif.running import MOST_CALLS, MOST_FITS
 from helmdash.pages import scope
 from helmdash.pages.guards import post_only, require_storable
-from helmdash.pages.parts.whatif import (
+from helmdash.pages.parts.budgets.whatif import (
     STATE_WORDS,
     WHY_NOT,
     field_words,

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from helmdash.core.budgets.preflight import Room
 from helmdash.pages import scope
-from helmdash.pages.parts.preflight import ROOM_WORDS
+from helmdash.pages.parts.budgets.preflight import ROOM_WORDS
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import preflight
 

@@ -18,7 +18,7 @@ from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.core.upstreams.upstream_variables import KNOWN, OLLAMA_HOST, OLLAMA_KEY
 from helmdash.pages import scope
 from helmdash.pages.guards import takes
-from helmdash.pages.parts.preflight import ROOM_WORDS
+from helmdash.pages.parts.budgets.preflight import ROOM_WORDS
 from helmdash.pages.render import PageRequest, show
 from helmdash.providers.registry import is_glob
 from helmdash.queries import preflight, upstreams

@@ -13,8 +13,9 @@ from django.urls import reverse
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.rollups.spread import BARS, Shift, Spread
-from helmdash.pages.parts import drawings, words
-from helmdash.pages.parts.figure_sources import caution_default, critical_default
+from helmdash.pages.parts import words
+from helmdash.pages.parts.budgets.figure_sources import caution_default, critical_default
+from helmdash.pages.parts.charts import drawings
 from helmdash.queries.budgets.budget_use import RowEffect, RowUse
 
 # A bar of 4 px, with a pixel between two.

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from helmdash.answers import to_json
 from helmdash.core.text.formulas import defused
 from helmdash.doors.bodies.jsontext import dump_json
-from helmdash.pages.parts.list_columns import LIST_COLUMNS
+from helmdash.pages.parts.lists.list_columns import LIST_COLUMNS
 
 # The columns of each list, by where their values are in the item's JSON: what fills a row of a
 # table. All else, such as what fills a prompt and a Trim's entries, is in the NDJSON.

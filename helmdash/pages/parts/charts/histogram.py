@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Final
 
 from helmdash.core.text.time_ranges import TimeRange
-from helmdash.pages.parts.drawings import short
+from helmdash.pages.parts.charts.drawings import short
 from helmdash.queries.calls.series import Bar
 
 HEIGHT: Final = 92

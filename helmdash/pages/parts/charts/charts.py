@@ -13,10 +13,10 @@ from itertools import groupby
 
 from helmdash.core.budgets.levels import BY_SEVERITY, HELD, LEVELS, Glyph, Level, line_of
 from helmdash.core.budgets.projection import Projection
-from helmdash.pages.parts.axes import Frame, Tick, ticks, x_scale, x_step, x_ticks
-from helmdash.pages.parts.clear_markers import NO_NOTES, ClearMarker, clear_markers
-from helmdash.pages.parts.curve_events import generation_before, unexplained_falls
-from helmdash.pages.parts.drawings import outline, short
+from helmdash.pages.parts.charts.axes import Frame, Tick, ticks, x_scale, x_step, x_ticks
+from helmdash.pages.parts.charts.clear_markers import NO_NOTES, ClearMarker, clear_markers
+from helmdash.pages.parts.charts.curve_events import generation_before, unexplained_falls
+from helmdash.pages.parts.charts.drawings import outline, short
 from helmdash.queries.conversations.conversations import RoundView
 from helmdash.queries.conversations.curve import CurvePoint
 from helmdash.queries.marks import Mark

@@ -13,8 +13,8 @@ from itertools import groupby
 from helmdash.core.calls.composition import MOST_RESULT_TOOLS, Composition
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE, Estimator
 from helmdash.pages.parts import words
-from helmdash.pages.parts.axes import Frame, Tick, ticks, x_ticks
-from helmdash.pages.parts.drawings import short
+from helmdash.pages.parts.charts.axes import Frame, Tick, ticks, x_ticks
+from helmdash.pages.parts.charts.drawings import short
 from helmdash.queries.conversations.curve import CurvePoint
 
 IMAGE_WEIGHT = int(TOKENS_PER_IMAGE * Estimator().chars_per_token)

@@ -1,0 +1,1 @@
+"""What pages of budgets show: rows, sources of figures, edits, suggestions, what-ifs."""

@@ -1,0 +1,1 @@
+"""Drawings: curves, bars, maps, and their axes."""

@@ -1,0 +1,1 @@
+"""What lists show: columns, rows, groups, and the files that they become."""
