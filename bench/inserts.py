@@ -30,7 +30,6 @@ from helmdash.operations.recording.judging import judge  # noqa: E402
 from helmdash.operations.recording.masking import masker  # noqa: E402
 from helmdash.queries.access.access import default_project  # noqa: E402
 from helmdash.queries.budgets import budgets  # noqa: E402
-from helmdash.records.bulk import allocate_ids  # noqa: E402
 from helmdash.records.call_names import name_row  # noqa: E402
 from helmdash.records.models import (  # noqa: E402
     Call,
@@ -40,6 +39,7 @@ from helmdash.records.models import (  # noqa: E402
     Project,
     StoredMessage,
 )
+from helmdash.records.statements.bulk import allocate_ids  # noqa: E402
 
 _PER_CONVERSATION = 40
 

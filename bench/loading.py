@@ -33,8 +33,8 @@ from helmdash.operations.recording.calls import record_calls  # noqa: E402
 from helmdash.operations.retention import retaining  # noqa: E402
 from helmdash.operations.rollups.folding import fold, fold_all  # noqa: E402
 from helmdash.queries.access.access import ProjectInfo, find_project  # noqa: E402
-from helmdash.records.bulk import analyze  # noqa: E402
 from helmdash.records.models import Project  # noqa: E402
+from helmdash.records.statements.bulk import analyze  # noqa: E402
 
 DAYS = 365
 # As the goals of `large` have it: the share of calls with texts, and the longest conversation.

@@ -30,7 +30,7 @@ ALLOWED_HOSTS = [*_LOOPBACK, *_BOUND, *_PUBLIC, *ENV.allowed_hosts]
 CSRF_TRUSTED_ORIGINS = [ENV.public_url] if ENV.public_url else []
 
 _HTTPS = ENV.public_url.startswith("https://")
-SESSION_ENGINE = "helmdash.records.session_store"
+SESSION_ENGINE = "helmdash.records.access.session_store"
 CSRF_FAILURE_VIEW = "helmdash.pages.views.faults.form_out_of_date"
 SESSION_COOKIE_SECURE = _HTTPS
 CSRF_COOKIE_SECURE = _HTTPS

@@ -204,7 +204,7 @@ def _fresh_budgets() -> None:
     from helmdash.queries import upstreams
     from helmdash.queries.budgets import budgets
     from helmdash.queries.whatif import kept_fits
-    from helmdash.records import partitions
+    from helmdash.records.statements import partitions
 
     kept_fits.forget_catalogs()
     truncation.forget()

@@ -8,9 +8,9 @@ from typing import Any
 
 from helmdash.operations.rollups.noting import note_plan
 from helmdash.queries.access.access import ProjectInfo
-from helmdash.records.keyed_hash import hash_intent
+from helmdash.records.access.keyed_hash import hash_intent
 from helmdash.records.models import PlanAttempt, PlanRecord, PlanStep
-from helmdash.records.plan_facts import plan_facts_of_row
+from helmdash.records.rollups.plan_facts import plan_facts_of_row
 from tests.factories import NOW
 
 MODEL = "openai/gpt-4o"

@@ -25,8 +25,8 @@ from django.db.models import QuerySet
 from helmdash.core.access.throttling import retry_after
 from helmdash.operations.database.steps import StepSize, at_once
 from helmdash.operations.database.transactions import write, write_and_pause
+from helmdash.records.access.secrets import seal, unseal
 from helmdash.records.models import KeptAnswer
-from helmdash.records.secrets import seal, unseal
 
 KEPT_FOR = timedelta(hours=24)
 # As long as a writer waits for SQLite's lock; so long nobody learns what became of a crash.

@@ -11,9 +11,9 @@ from django.db.models import F, Min
 from django.db.models.functions import Coalesce
 
 from helmdash.queries.ledger import COUNTS, LedgerCounts, ProcessLedger
-from helmdash.records.bulk import is_sent_together
-from helmdash.records.direct import change_apart, tell_prepared
 from helmdash.records.models import Call, RecorderLedger
+from helmdash.records.statements.bulk import is_sent_together
+from helmdash.records.statements.direct import change_apart, tell_prepared
 
 # Processes that have ended and are listed one by one; the rest is one row.
 KEPT_ROWS = 100

@@ -9,9 +9,9 @@ from django.db.models import Q
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations.database.transactions import write
 from helmdash.records import audit
-from helmdash.records.locking import lock_project
 from helmdash.records.models import FirstView, SavedView
 from helmdash.records.models.saved_views import VIEW_ADDRESS_CHARS, VIEW_LISTS, VIEW_NAME_CHARS
+from helmdash.records.statements.locking import lock_project
 
 # Of one list: more are no tabs any more.
 MOST_VIEWS: Final = 50

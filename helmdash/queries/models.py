@@ -41,9 +41,9 @@ from helmdash.queries import rollups
 from helmdash.queries.budgets import budgets
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.lists.by_value import first_rows
-from helmdash.records.call_facts import facts_of
 from helmdash.records.call_names import calls_at, find_correlated
 from helmdash.records.models import Call
+from helmdash.records.rollups.call_facts import facts_of
 
 __all__ = ["OTHER", "PURPOSES", "ModelRow", "RecentCall", "model_rows", "recent_calls"]
 

@@ -32,11 +32,11 @@ from helmdash.core.rollups.figures import (
 )
 from helmdash.core.rollups.periods import cover, first_quarter, moment_of, quarter_of
 from helmdash.core.rollups.plan_facts import RUNNING
-from helmdash.records.call_facts import facts_of
-from helmdash.records.fit_facts import fit_facts_of
 from helmdash.records.models import Call, Fit, PlanRecord, RollupState, UncountedCalls
-from helmdash.records.plan_facts import plan_facts_of
-from helmdash.records.rollup_rows import read_keys, read_spans
+from helmdash.records.rollups.call_facts import facts_of
+from helmdash.records.rollups.fit_facts import fit_facts_of
+from helmdash.records.rollups.plan_facts import plan_facts_of
+from helmdash.records.rollups.rollup_rows import read_keys, read_spans
 
 # An edge with more calls is rounded to its quarter-hour: reading them takes a tenth of a second.
 MOST_EDGE_CALLS: Final = 10_000

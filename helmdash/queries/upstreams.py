@@ -25,8 +25,8 @@ from helmdash.core.upstreams.endpoints import (
     ProviderKind,
     WireFormat,
 )
+from helmdash.records.access.secrets import unseal
 from helmdash.records.models import Upstream
-from helmdash.records.secrets import unseal
 
 # An edit whose transaction overlaps another's could hide from the check; so could a variable.
 _MAX_AGE_SECONDS = 1.0

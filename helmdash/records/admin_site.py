@@ -62,7 +62,7 @@ class MembersSite(AdminSite):
 
     def has_permission(self, request: HttpRequest) -> bool:
         """Superusers, and whoever is a member of some project."""
-        from helmdash.records.rights import person_of
+        from helmdash.records.access.rights import person_of
 
         person = person_of(request.user)
         return person.is_superuser or bool(person.roles)

@@ -14,9 +14,9 @@ from django.db.models import ForeignKey, Model
 from helmdash.core.access.origin import origin
 from helmdash.core.access.permissions import Actor, Person
 from helmdash.core.upstreams.addresses import shown_url
-from helmdash.records.column_values import storable
+from helmdash.records.access.rights import project_of
 from helmdash.records.models.audit import SUBJECT_CHARS, AuditEntry
-from helmdash.records.rights import project_of
+from helmdash.records.statements.column_values import storable
 
 Values = Mapping[str, object]
 # What tables are called that have another name on pages.

@@ -12,8 +12,8 @@ from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db.models import Model
 
-from helmdash.records.rights import has_permission, permissions_of, person_of
-from helmdash.records.who_asks import find_user
+from helmdash.records.access.rights import has_permission, permissions_of, person_of
+from helmdash.records.access.who_asks import find_user
 
 
 class MembershipBackend(ModelBackend):

@@ -18,12 +18,12 @@ from django.db.models import DurationField, F, Q, QuerySet, Value
 from django.db.models.expressions import Col
 from django.db.models.lookups import Exact, Lookup
 
-from helmdash.records.bulk import insert_rows, upsert_rows
-from helmdash.records.direct import Question, ask_prepared, each_of, is_postgres
-from helmdash.records.many_ids import one_of
 from helmdash.records.models import Call, CallName, CallPayload, Conversation
 from helmdash.records.querysets import in_partitions, moment, starts_with
 from helmdash.records.replica import connection_for
+from helmdash.records.statements.bulk import insert_rows, upsert_rows
+from helmdash.records.statements.direct import Question, ask_prepared, each_of, is_postgres
+from helmdash.records.statements.many_ids import one_of
 
 # A story of a plan has some ten calls, a long session of an agent's some hundreds: a millisecond.
 MOST_OF_ID: Final = 1_000

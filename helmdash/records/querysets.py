@@ -11,9 +11,9 @@ from django.db import connection
 from django.db.models import Model, Q, QuerySet
 from django.utils.dateparse import parse_datetime
 
-from helmdash.records import partitions
 from helmdash.records.models.conversations import Call
 from helmdash.records.replica import connection_for
+from helmdash.records.statements import partitions
 
 Column = Literal["model", "model_key", "client_name", "pack", "purpose", "entry", "caller"]
 _M = TypeVar("_M", bound=Model)

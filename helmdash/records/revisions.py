@@ -16,8 +16,8 @@ from helmdash.core.catalog.catalog import (
     parse_catalog,
 )
 from helmdash.core.text.tokens import compact_json
-from helmdash.records.column_values import storable
 from helmdash.records.models import CatalogRevision, Project
+from helmdash.records.statements.column_values import storable
 
 # In force, an empty catalog would quietly leave every fit without a tool.
 _NO_ENTRY = "has no pack and no pipeline; give it at least one"

@@ -12,9 +12,9 @@ from django.forms.models import model_to_dict
 
 from helmdash.queries.access.access import Caller, find_caller, project_info, projects
 from helmdash.queries.calls.calls import newest_mark
+from helmdash.records.access.session_store import SessionStore
 from helmdash.records.backend import MembershipBackend
 from helmdash.records.models import ApiKey, Call, Look, Project
-from helmdash.records.session_store import SessionStore
 from tests.factories import NOW, make_capture, make_key, make_project, record
 
 pytestmark = pytest.mark.django_db

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.test import Client
 
+from helmdash.records.access.secrets import seal, unseal
 from helmdash.records.models import Exporter
-from helmdash.records.secrets import seal, unseal
 from tests.admin.forms import filled
 
 URL = "https://otlp.example.com"

@@ -13,8 +13,8 @@ from django.urls import path
 from helmdash.core.access.permissions import MemberRole
 from helmdash.queries import upstreams
 from helmdash.queries.access.access import ProjectInfo
+from helmdash.records.access.secrets import seal
 from helmdash.records.models import Upstream
-from helmdash.records.secrets import seal
 from helmdash.urls import urlpatterns
 from tests.admin.forms import filled, text_of
 from tests.admin.house import make_project

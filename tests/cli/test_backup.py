@@ -44,7 +44,7 @@ driver._setup()
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.access import keys, members
 from helmdash.records.models import Upstream
-from helmdash.records.secrets import seal
+from helmdash.records.access.secrets import seal
 members.ensure_admin(password={PASSWORD!r})
 keys.create_key(name="kept", scopes=("read",), secret={KEY!r}, actor=SHELL)
 Upstream.objects.create(name="one", kind="openai", base_url="https://x.test/v1",
@@ -60,7 +60,7 @@ print()
 from django.contrib.auth import authenticate
 from helmdash.queries.access.access import find_caller
 from helmdash.records.models import ApiKey, Project, Upstream
-from helmdash.records.secrets import unseal
+from helmdash.records.access.secrets import unseal
 found = find_caller(key={KEY!r})
 print(json.dumps({{
     "key": found.name if found else None,

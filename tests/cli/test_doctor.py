@@ -18,8 +18,8 @@ from django.db import connection
 from helmdash import conf, places
 from helmdash.cli import examining
 from helmdash.operations.access import members
+from helmdash.records.access.secrets import seal
 from helmdash.records.models import Job, Project, RecorderLedger, SchemaMark, Upstream
-from helmdash.records.secrets import seal
 from tests.factories import NOW, make_capture, make_key, make_project, record
 from tests.support.certificates import certificate, issued_certificate
 from tests.support.processes import free_port

@@ -37,8 +37,8 @@ from helmdash.operations.jobs.running import JobThread
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.exporting import export_states
+from helmdash.records.access.secrets import seal
 from helmdash.records.models import AuditEntry, Exporter, PendingExport, Round
-from helmdash.records.secrets import seal
 from helmdash.upstream.trace_export import address_of
 from tests.factories import make_capture, make_key, make_project, record, sign_in
 

@@ -135,7 +135,7 @@ OTHER_PROJECT = "other-house"
 IMPATIENT, CAREFUL = "impatient", "careful"
 _FURNISH = """
 from helmdash.records.models import ApiKey, Project, Upstream
-from helmdash.records.secrets import seal
+from helmdash.records.access.secrets import seal
 own = Project.objects.get(is_default=True)
 other = Project.objects.create(slug={other!r}, name="Other")
 for name, secret, project, scopes in (

@@ -10,7 +10,7 @@ import pytest
 
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.plans.picked_later import picked_later
-from helmdash.records.keyed_hash import hash_intent
+from helmdash.records.access.keyed_hash import hash_intent
 from helmdash.records.models import Fit
 from tests.factories import NOW, make_capture, make_project, record
 from tests.plan_rows import add_attempt, make_plan

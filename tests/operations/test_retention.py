@@ -24,6 +24,7 @@ from helmdash.operations.retention.expired import (
 from helmdash.queries import plans
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.calls import calls
+from helmdash.records.access.secrets import seal
 from helmdash.records.models import (
     Call,
     CallName,
@@ -40,7 +41,6 @@ from helmdash.records.models import (
     StoredMessage,
     TrialCall,
 )
-from helmdash.records.secrets import seal
 from tests.factories import NOW, make_capture, make_trial
 from tests.plan_rows import add_attempt, make_plan
 from tests.recording.support import make_ruled_project, record

@@ -16,8 +16,8 @@ from helmdash.operations.rollups.noting import note
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.fitting import fit_uses, fitting, trims
 from helmdash.queries.fitting.trim_filters import TrimFilters
-from helmdash.records.fit_facts import fit_facts_of
 from helmdash.records.models import Budget, Fit
+from helmdash.records.rollups.fit_facts import fit_facts_of
 from tests.factories import NOW, make_capture, record
 from tests.plan_rows import add_attempt, make_plan
 from tests.recording.support import make_ruled_project

@@ -26,7 +26,7 @@ from helmdash.queries.calls import listing as call_listing
 from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.evidence import suggestions
 from helmdash.queries.evidence.suggestions import SuggestionView
-from helmdash.records.keyed_hash import hash_text
+from helmdash.records.access.keyed_hash import hash_text
 from helmdash.records.models import Budget, Suggestion, Trial, TrialCall
 from tests.factories import NOW, make_capture, make_suggestion
 from tests.recording.support import make_ruled_project, record

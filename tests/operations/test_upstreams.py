@@ -13,8 +13,8 @@ from helmdash.core.upstreams.endpoints import EndpointSource
 from helmdash.core.upstreams.upstream_variables import VARIABLES
 from helmdash.operations.access import project_settings
 from helmdash.queries import upstreams
+from helmdash.records.access.secrets import seal, unseal
 from helmdash.records.models import Project, Upstream
-from helmdash.records.secrets import seal, unseal
 
 pytestmark = pytest.mark.django_db
 

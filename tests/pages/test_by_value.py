@@ -29,8 +29,8 @@ from helmdash.queries.conversations.filters import CONVERSATION_TERMS, Conversat
 from helmdash.queries.lists.by_value import by_value, first_rows, first_values
 from helmdash.queries.models import recent_calls
 from helmdash.queries.plans.filters import PLAN_TERMS
-from helmdash.records.bulk import allocate_ids, analyze, insert_rows
 from helmdash.records.models import Call, CallName, Conversation, PlanRecord
+from helmdash.records.statements.bulk import allocate_ids, analyze, insert_rows
 from tests.factories import NOW, make_capture
 from tests.pages.test_conversation_search import most_rows
 from tests.plan_rows import make_plan

@@ -16,8 +16,8 @@ from helmdash.queries.calls.list_series import list_series
 from helmdash.queries.calls.series import Bar, count_rows
 from helmdash.queries.conversations import over_time
 from helmdash.queries.conversations.filters import ConversationFilters, filtered
-from helmdash.records.bulk import allocate_ids, analyze, insert_rows
 from helmdash.records.models import Conversation
+from helmdash.records.statements.bulk import allocate_ids, analyze, insert_rows
 from tests.factories import NOW, make_capture
 from tests.pages.test_conversation_search import most_rows, statements
 from tests.recording.support import record

@@ -14,9 +14,9 @@ from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations import filters as filters_module
 from helmdash.queries.conversations import listing
 from helmdash.queries.conversations.filters import ConversationFilters
-from helmdash.records.bulk import allocate_ids, analyze, insert_rows
 from helmdash.records.long_lived import LONG
 from helmdash.records.models import Conversation
+from helmdash.records.statements.bulk import allocate_ids, analyze, insert_rows
 from tests.factories import NOW, make_capture
 from tests.pages.test_conversation_search import most_rows, statements
 from tests.recording.support import record

@@ -17,8 +17,8 @@ from helmdash.queries.calls.list_series import Countable
 from helmdash.queries.conversations import filters, listing, over_time
 from helmdash.queries.conversations.facets import facets
 from helmdash.queries.conversations.filters import ConversationFilters
-from helmdash.records.bulk import allocate_ids, analyze, insert_rows
 from helmdash.records.models import Conversation
+from helmdash.records.statements.bulk import allocate_ids, analyze, insert_rows
 from tests.factories import NOW, make_capture
 from tests.recording.support import record
 

@@ -24,8 +24,8 @@ from helmdash.operations.recorder import recorder
 from helmdash.pages.parts import gateway_facts
 from helmdash.pages.views.settings import upstreams as upstream_views
 from helmdash.queries.access.access import BUDGET_MODES, ProjectInfo
+from helmdash.records.access.secrets import seal
 from helmdash.records.models import Job, Project, RecorderLedger, Upstream
-from helmdash.records.secrets import seal
 from tests.admin.forms import filled
 from tests.factories import make_capture, make_project, record
 from tests.pages.hygiene import faults

@@ -191,7 +191,7 @@ def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
         raise OperationalError("unable to open database file")
 
     def take_away() -> None:
-        # By Django's cursors, and by statements that go past them (helmdash.records.direct).
+        # By Django's cursors, and by statements that go past them (records.statements.direct).
         for way in ("cursor", "ensure_connection"):
             monkeypatch.setattr(type(connections["default"]), way, fail)
 

@@ -31,7 +31,7 @@ from helmdash.operations.recording.calls import record_calls
 from helmdash.queries import ledger
 from helmdash.queries.access.access import ProjectInfo, project_info
 from helmdash.queries.ledger import LedgerCounts
-from helmdash.records import secrets
+from helmdash.records.access import secrets
 from helmdash.records.models import Call, Conversation, Project, RecorderLedger
 from tests.factories import NOW
 from tests.recorder.support import call, counts, expected, names, submit

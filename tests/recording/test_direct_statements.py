@@ -13,9 +13,9 @@ from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.calls.capture import Capture
 from helmdash.queries.access.access import ProjectInfo
-from helmdash.records import bulk, column_values, direct
-from helmdash.records.direct import is_postgres
 from helmdash.records.models import Call, Project
+from helmdash.records.statements import bulk, column_values, direct
+from helmdash.records.statements.direct import is_postgres
 from tests.recording.support import record
 
 TABLE = Project._meta.db_table

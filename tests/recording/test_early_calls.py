@@ -19,8 +19,6 @@ from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.recording import call_batch, message_keys, truncation
 from helmdash.operations.recording.inference import conversation_name
 from helmdash.queries.access.access import ProjectInfo
-from helmdash.records import bulk, direct, partitions
-from helmdash.records.direct import is_postgres
 from helmdash.records.models import (
     Call,
     CallName,
@@ -31,6 +29,8 @@ from helmdash.records.models import (
     Round,
     StoredMessage,
 )
+from helmdash.records.statements import bulk, direct, partitions
+from helmdash.records.statements.direct import is_postgres
 from tests.factories import NOW
 from tests.recording.chats import TASK, nameless
 from tests.recording.support import (

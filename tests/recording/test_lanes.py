@@ -22,7 +22,7 @@ from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.conversations import conversations
 from helmdash.queries.conversations.timeline import timeline
 from helmdash.records.models import Conversation, HealthChange, Round
-from helmdash.records.steps import find_newest_call
+from helmdash.records.statements.steps import find_newest_call
 from tests.factories import NOW, make_capture
 from tests.recording.support import CRITICAL, HEALTHY, conversation, prompt, record
 

@@ -14,9 +14,9 @@ import pytest
 from django.db import OperationalError, connection
 
 from helmdash.operations.recorder import group_commit
-from helmdash.records import direct
-from helmdash.records.direct import is_postgres
 from helmdash.records.models import Call, Conversation
+from helmdash.records.statements import direct
+from helmdash.records.statements.direct import is_postgres
 from tests.recording.support import make_ruled_project, prompt, record, storing
 from tests.support.postgres import reach
 

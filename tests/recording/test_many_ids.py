@@ -7,8 +7,8 @@ from django.db import connection
 
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.call_names import Place, payloads_at
-from helmdash.records.many_ids import one_of
 from helmdash.records.models import Call
+from helmdash.records.statements.many_ids import one_of
 from tests.factories import make_capture, make_project, record
 
 

@@ -21,10 +21,10 @@ from helmdash.queries.conversations.dropped_context import dropped_context
 from helmdash.queries.conversations.timeline import timeline
 from helmdash.queries.conversations.under_way import under_way
 from helmdash.queries.line_edits import LineEdit, Lines, subject_of_call, try_lines
-from helmdash.records import partitions
-from helmdash.records.glances import find_glance
 from helmdash.records.models import Call, Conversation
 from helmdash.records.querysets import models_seen
+from helmdash.records.statements import partitions
+from helmdash.records.statements.glances import find_glance
 from tests.factories import make_capture
 from tests.plan_rows import make_plan
 from tests.recording.support import record

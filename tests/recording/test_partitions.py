@@ -13,8 +13,8 @@ from django.db.migrations.loader import MigrationLoader
 from helmdash.operations.database.months import make_ahead
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.calls import calls
-from helmdash.records import partitions
 from helmdash.records.models import Call, CallPayload
+from helmdash.records.statements import partitions
 from tests.factories import NOW, make_capture
 from tests.recording.support import reading, record
 from tests.support import ROOT

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.db import DataError, IntegrityError, connection, transaction
 
-from helmdash.records.bulk import allocate_ids, insert_rows
 from helmdash.records.models import Call, Conversation, HealthChange, Round
-from helmdash.records.possible_values import closed_sets, require_possible
+from helmdash.records.statements.bulk import allocate_ids, insert_rows
+from helmdash.records.statements.possible_values import closed_sets, require_possible
 from tests.factories import make_capture
 from tests.recording.support import make_ruled_project, record
 

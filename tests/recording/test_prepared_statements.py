@@ -13,9 +13,9 @@ from django.db import DatabaseError, DataError, connection, transaction
 
 from helmdash.core.calls.capture import Capture
 from helmdash.queries.access.access import ProjectInfo
-from helmdash.records import direct, exchanges
-from helmdash.records.direct import is_postgres
 from helmdash.records.models import Call, Project
+from helmdash.records.statements import direct, exchanges
+from helmdash.records.statements.direct import is_postgres
 from tests.recording.support import record, storing
 from tests.support.postgres import reach
 

@@ -22,8 +22,6 @@ from helmdash.operations.recorder import group_commit
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.ledger import LedgerCounts, ProcessLedger
-from helmdash.records import direct
-from helmdash.records.direct import is_postgres
 from helmdash.records.models import (
     Budget,
     Call,
@@ -33,6 +31,8 @@ from helmdash.records.models import (
     Project,
     RecorderLedger,
 )
+from helmdash.records.statements import direct
+from helmdash.records.statements.direct import is_postgres
 from tests.factories import NOW
 from tests.recording.chats import nameless
 from tests.recording.support import at_once, make_ruled_project, prompt, record, storing

@@ -18,9 +18,9 @@ from django.db import (
 )
 
 from helmdash.core.calls.capture import Capture
-from helmdash.records import bulk, direct
-from helmdash.records.direct import is_postgres, tell_prepared, told_together
 from helmdash.records.models import Call, Project, StoredMessage
+from helmdash.records.statements import bulk, direct
+from helmdash.records.statements.direct import is_postgres, tell_prepared, told_together
 from tests.recording.support import make_ruled_project, prompt, record, storing
 
 pytestmark = [

@@ -18,7 +18,6 @@ from django.db import connection, transaction
 
 from helmdash.operations.database import statistics
 from helmdash.queries.access.access import ProjectInfo
-from helmdash.records.bulk import allocate_ids, analyze, insert_rows
 from helmdash.records.call_names import Place, calls_at, insert_names, payloads_at
 from helmdash.records.models import (
     Call,
@@ -29,6 +28,7 @@ from helmdash.records.models import (
     Round,
     StoredMessage,
 )
+from helmdash.records.statements.bulk import allocate_ids, analyze, insert_rows
 from tests.factories import NOW, make_capture
 from tests.recording.chats import TASK, nameless
 from tests.recording.support import make_ruled_project, prompt, record

@@ -13,8 +13,8 @@ import pytest
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
 from helmdash.queries.access.access import ProjectInfo
-from helmdash.records.direct import is_postgres
 from helmdash.records.models import Call, CallName, Conversation, LearnedWindow, StoredMessage
+from helmdash.records.statements.direct import is_postgres
 from tests.recording.chats import nameless
 from tests.recording.support import at_once, make_ruled_project, prompt, record, storing
 from tests.recording.test_round_trips import booked, said

@@ -22,7 +22,6 @@ from helmdash.operations.recording.told_before import LentPlace
 from helmdash.operations.triage import Word, say
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations import conversations
-from helmdash.records.call_facts import facts_of, load_changes
 from helmdash.records.models import (
     Call,
     CallName,
@@ -33,6 +32,7 @@ from helmdash.records.models import (
     TrialCall,
     UncountedCalls,
 )
+from helmdash.records.rollups.call_facts import facts_of, load_changes
 from tests.factories import NOW, make_suggestion
 from tests.recording.support import CAUTION, CRITICAL, HEALTHY, at_once, make_ruled_project, record
 

@@ -16,10 +16,10 @@ from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.calls.series import Split, call_series
-from helmdash.records.bulk import analyze
-from helmdash.records.direct import tell
-from helmdash.records.rollup_keys import key_end
-from helmdash.records.rollup_rows import read_spans
+from helmdash.records.rollups.rollup_keys import key_end
+from helmdash.records.rollups.rollup_rows import read_spans
+from helmdash.records.statements.bulk import analyze
+from helmdash.records.statements.direct import tell
 from tests.factories import NOW, make_capture
 from tests.pages.test_conversation_search import most_rows
 from tests.recording.support import make_ruled_project, record

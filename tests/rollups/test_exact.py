@@ -48,8 +48,6 @@ from helmdash.queries.access.access import ProjectInfo, project_info
 from helmdash.queries.budgets.budgets import forget_cache
 from helmdash.queries.conversations import conversations
 from helmdash.queries.database.sizes import row_counts
-from helmdash.records.call_facts import facts_of, load_changes
-from helmdash.records.fit_facts import fit_facts_of
 from helmdash.records.models import (
     Budget,
     Call,
@@ -61,9 +59,11 @@ from helmdash.records.models import (
     RollupState,
     UncountedCalls,
 )
-from helmdash.records.plan_facts import plan_facts_of
-from helmdash.records.rollup_keys import key_text
-from helmdash.records.rollup_rows import COLUMN_OF, Slot, read_periods
+from helmdash.records.rollups.call_facts import facts_of, load_changes
+from helmdash.records.rollups.fit_facts import fit_facts_of
+from helmdash.records.rollups.plan_facts import plan_facts_of
+from helmdash.records.rollups.rollup_keys import key_text
+from helmdash.records.rollups.rollup_rows import COLUMN_OF, Slot, read_periods
 from tests.factories import NOW, make_capture
 from tests.plan_rows import make_plan
 from tests.recording.support import make_ruled_project, record

@@ -23,9 +23,9 @@ from helmdash.core.rollups.periods import Width
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.rollups import figures
-from helmdash.records import kept_sums, rollup_rows
-from helmdash.records.kept_sums import Piece, Row, summed
 from helmdash.records.models import Rollup
+from helmdash.records.rollups import kept_sums, rollup_rows
+from helmdash.records.rollups.kept_sums import Piece, Row, summed
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record
 

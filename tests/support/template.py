@@ -29,7 +29,7 @@ _MIGRATE = (
     "import django; django.setup(); from django.core.management import call_command; "
     "call_command('migrate', interactive=False, verbosity=0); "
     # The months that most tests tell of, which each would make for itself.
-    "from helmdash.records import partitions; from tests.factories import NOW; "
+    "from helmdash.records.statements import partitions; from tests.factories import NOW; "
     "from datetime import timedelta; "
     "partitions.provide(NOW + timedelta(days=30 * n) for n in (-3, -2, -1, 0, 1))"
 )

@@ -11,9 +11,9 @@ from django.db import transaction
 
 from helmdash.core.access.permissions import Actor, MemberRole, Right, may, require, require_role
 from helmdash.operations.access.keys import AccessError
+from helmdash.records.access.rights import LAST_OWNER, keeps_an_owner
 from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import Membership, Project
-from helmdash.records.rights import LAST_OWNER, keeps_an_owner
 
 ADMIN_NAME = "admin"
 

@@ -14,9 +14,9 @@ from helmdash.core.access.permissions import MemberRole
 from helmdash.operations.access.keys import AccessError
 from helmdash.operations.database.transactions import write
 from helmdash.records import audit
-from helmdash.records.column_values import storable
+from helmdash.records.access.rights import keeps_an_owner
 from helmdash.records.models import Membership, OidcIdentity, Project
-from helmdash.records.rights import keeps_an_owner
+from helmdash.records.statements.column_values import storable
 
 _log = logging.getLogger(__name__)
 # As the audit log and histories name it.

@@ -36,9 +36,9 @@ from helmdash.operations.alerts.looking import (
 from helmdash.operations.database.transactions import write
 from helmdash.queries.alerts.rules import known_zone
 from helmdash.records import audit
-from helmdash.records.locking import lock_project
+from helmdash.records.access.secrets import seal, unseal
 from helmdash.records.models import AlertChannel, AlertMessage, AlertRule
-from helmdash.records.secrets import seal, unseal
+from helmdash.records.statements.locking import lock_project
 
 # Far more than a team reads; each rule costs a look every few seconds.
 MOST_CHANNELS: Final = 50

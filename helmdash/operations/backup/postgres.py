@@ -16,7 +16,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from helmdash.operations.backup.archive import Progress, Table
 from helmdash.operations.database.fresh import make_tables
-from helmdash.records import partitions
+from helmdash.records.statements import partitions
 
 _HISTORY = "django_migrations"
 _NAMES = "records_callname"

@@ -35,7 +35,7 @@ from helmdash.operations.database.transactions import write
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Guidance
-from helmdash.records.steps import store_guidance
+from helmdash.records.statements.steps import store_guidance
 
 # A slip of the pen far ahead would be the newest for ever, and nothing after it be decided.
 _MOST_AHEAD = 1_000

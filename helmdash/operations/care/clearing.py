@@ -32,8 +32,8 @@ from helmdash.operations.rollups.noting import note
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records import audit
+from helmdash.records.access.secrets import seal, unseal
 from helmdash.records.models import Conversation, Guidance, Reminder, Round
-from helmdash.records.secrets import seal, unseal
 
 REASON_CHARS = 200
 # The reason of a clear that the agent, or a person, asked for.

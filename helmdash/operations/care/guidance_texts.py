@@ -5,7 +5,7 @@ from __future__ import annotations
 from helmdash.core.care.guidance import GuidanceFacts, brake_text, render
 from helmdash.core.care.remediation import GRACE, Decision
 from helmdash.operations.care.locked_conversation import LockedConversation, Reading
-from helmdash.records.steps import find_own_text
+from helmdash.records.statements.steps import find_own_text
 
 
 def text_of(

@@ -16,7 +16,12 @@ from helmdash.core.conversations.attention import rank_of
 from helmdash.operations.care.values import Newest
 from helmdash.records.models import Call, Conversation, Round
 from helmdash.records.querysets import calls_of
-from helmdash.records.steps import find_newest_call, find_opened, lock_conversation, store_care
+from helmdash.records.statements.steps import (
+    find_newest_call,
+    find_opened,
+    lock_conversation,
+    store_care,
+)
 
 # An overflow says nothing about a request that is so much smaller than the one that was refused:
 # its largest message is gone. (By how much that one was too long nobody told.)

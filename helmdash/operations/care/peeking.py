@@ -24,8 +24,8 @@ from helmdash.core.conversations.repeated_streams import (
     mark_of,
 )
 from helmdash.operations.care.values import Newest, Restart, SentBytes
-from helmdash.records.glances import Glance, find_glance
-from helmdash.records.secrets import unseal
+from helmdash.records.access.secrets import unseal
+from helmdash.records.statements.glances import Glance, find_glance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from helmdash.core.calls.finish import FinishReason
+from helmdash.records.access.secrets import seal, unseal
 from helmdash.records.models import Conversation, PendingPrompt
 from helmdash.records.querysets import calls_of
-from helmdash.records.secrets import seal, unseal
 
 # A caller that is further ahead of its reports than this numbers its generations in its own way.
 _MOST_UNREPORTED = 8

@@ -1,4 +1,4 @@
-"""The months of calls that are about to come (records.partitions)."""
+"""The months of calls that are about to come (records.statements.partitions)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.db import connection
 
 from helmdash.operations.database import statistics
 from helmdash.operations.database.transactions import write
-from helmdash.records import partitions
+from helmdash.records.statements import partitions
 
 
 def make_ahead(*, now: datetime) -> None:

@@ -28,7 +28,7 @@ from django.db import Error as DatabaseFault
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from helmdash.operations.database import rule_sets
-from helmdash.records.direct import is_postgres, sqlite_driver
+from helmdash.records.statements.direct import is_postgres, sqlite_driver
 
 _held: dict[str, tuple[sqlite3.Connection, tuple[int, int]]] = {}
 _holding = threading.RLock()

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from django.db.models import F, Func, IntegerField, QuerySet
 
-from helmdash.records.direct import is_postgres
+from helmdash.records.statements.direct import is_postgres
 
 Result = TypeVar("Result")
 

@@ -16,9 +16,9 @@ from typing import TypeVar
 from django.db import DatabaseError, OperationalError, transaction
 
 from helmdash.operations.database import timeouts
-from helmdash.records import partitions
-from helmdash.records.direct import is_postgres
-from helmdash.records.exchanges import STALE
+from helmdash.records.statements import partitions
+from helmdash.records.statements.direct import is_postgres
+from helmdash.records.statements.exchanges import STALE
 
 Result = TypeVar("Result")
 

@@ -24,8 +24,8 @@ from helmdash.operations.recording.calls import record_calls
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries.access.access import ProjectInfo, project_info
 from helmdash.queries.calls.calls import newest_mark
-from helmdash.records.bulk import analyze
 from helmdash.records.models import Payload, Project
+from helmdash.records.statements.bulk import analyze
 
 GENERATED_SLUG = "generated"
 # Real conversations of agents are of a few dozen calls; the lengths spread widely around it.

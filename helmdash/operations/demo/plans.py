@@ -24,9 +24,9 @@ from helmdash.operations.fitting.fits import Fitted, fit_catalog
 from helmdash.operations.recording.calls import record_calls
 from helmdash.operations.rollups.noting import note_plan
 from helmdash.queries.access.access import ProjectInfo
-from helmdash.records.keyed_hash import hash_intent, hash_text
+from helmdash.records.access.keyed_hash import hash_intent, hash_text
 from helmdash.records.models import Call, Fit, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
-from helmdash.records.plan_facts import plan_facts_of_row
+from helmdash.records.rollups.plan_facts import plan_facts_of_row
 
 # What the instructions around a catalog take: about as much as those of operations.planning.
 _AROUND_BYTES = 3_600

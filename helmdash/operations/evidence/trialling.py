@@ -28,8 +28,8 @@ from helmdash.queries.evidence.suggestions import SuggestionView, view_of
 from helmdash.queries.evidence.trials import ArmResult
 from helmdash.queries.line_edits import own_row
 from helmdash.records import audit
-from helmdash.records.locking import lock_project
 from helmdash.records.models import Suggestion, Trial, TrialCall
+from helmdash.records.statements.locking import lock_project
 
 DEFAULT_SHARE: Final = 0.2
 # With neither end named: two weeks have every day of the week twice.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from helmdash import conf
 from helmdash.operations.database.transactions import write
+from helmdash.records.access.secrets import seal, unseal
 from helmdash.records.models import Exporter
-from helmdash.records.secrets import seal, unseal
 
 _NAME = "environment"
 

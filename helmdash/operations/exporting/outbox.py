@@ -17,10 +17,10 @@ from django.db import connection
 from django.db.models import F, Sum
 
 from helmdash.operations.database.transactions import write
-from helmdash.records.bulk import is_sent_together
 from helmdash.records.call_names import Place
-from helmdash.records.direct import ask, tell_prepared
 from helmdash.records.models import Exporter, PendingExport
+from helmdash.records.statements.bulk import is_sent_together
+from helmdash.records.statements.direct import ask, tell_prepared
 
 # Of calls that were recorded at once, and so of one request to a receiver.
 _MOST_IN_ROW: Final = 500

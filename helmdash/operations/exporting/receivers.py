@@ -7,7 +7,7 @@ from datetime import datetime
 
 from helmdash.conf.header_list import parse_headers
 from helmdash.operations.exporting import outbox
-from helmdash.records.secrets import unseal
+from helmdash.records.access.secrets import unseal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from helmdash.operations.retention.expired import CATALOG_SEEN_PRECISION
-from helmdash.records.column_values import storable
 from helmdash.records.models import PlanCatalog
+from helmdash.records.statements.column_values import storable
 
 
 def keep_body(*, project_id: int, digest: str, body: str, now: datetime) -> None:

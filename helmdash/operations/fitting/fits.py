@@ -29,9 +29,9 @@ from helmdash.operations.rollups.noting import note_fit
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.fitting import catalog as catalogs
-from helmdash.records.bulk import insert_rows
-from helmdash.records.keyed_hash import hash_intent
+from helmdash.records.access.keyed_hash import hash_intent
 from helmdash.records.models import Fit, Payload
+from helmdash.records.statements.bulk import insert_rows
 
 logger = logging.getLogger(__name__)
 

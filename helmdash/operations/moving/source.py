@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from helmdash.operations.backup import sqlite
-from helmdash.records.partitions import Month, month_of
+from helmdash.records.statements.partitions import Month, month_of
 
 # Of Django's own, and filled by the migrations of the target.
 HISTORY = "django_migrations"

@@ -16,7 +16,7 @@ from psycopg import sql
 
 from helmdash.operations.moving.source import HISTORY
 from helmdash.places import UNFINISHED_MOVE
-from helmdash.records import partitions
+from helmdash.records.statements import partitions
 
 _BEGUN = "begun"
 _FOREIGN_KEYS = "foreign keys"

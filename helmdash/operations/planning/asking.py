@@ -23,7 +23,7 @@ from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.plans import defaults
 from helmdash.queries.plans import history as plan_history
-from helmdash.records.keyed_hash import hash_intent, hash_text, word_hasher
+from helmdash.records.access.keyed_hash import hash_intent, hash_text, word_hasher
 
 logger = logging.getLogger(__name__)
 

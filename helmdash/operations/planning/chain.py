@@ -14,7 +14,7 @@ from datetime import datetime
 
 from helmdash.core.planning.plans import PIPELINE_RUN, CompletedStep, PlannedStep
 from helmdash.core.text.messages import canonical_json
-from helmdash.records.keyed_hash import hash_text
+from helmdash.records.access.keyed_hash import hash_text
 from helmdash.records.models import PlanRecord, PlanStep
 
 # A chain longer than this is a loop with variations: the longest plans that were measured have six

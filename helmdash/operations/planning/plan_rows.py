@@ -38,10 +38,10 @@ from helmdash.operations.planning.chain import args_mark
 from helmdash.operations.recording.masking import masker
 from helmdash.operations.rollups.noting import note_plan
 from helmdash.queries.access.access import ProjectInfo
-from helmdash.records.column_values import storable
+from helmdash.records.access.secrets import seal
 from helmdash.records.models import Payload, PlanAttempt, PlanRecord, PlanStep
-from helmdash.records.plan_facts import plan_facts_of_row
-from helmdash.records.secrets import seal
+from helmdash.records.rollups.plan_facts import plan_facts_of_row
+from helmdash.records.statements.column_values import storable
 
 # A client that had its plan made in the background fetches it within this.
 ANSWER_WAITS = timedelta(hours=1)

@@ -21,8 +21,8 @@ from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.fingerprints import ChainLinks
 from helmdash.core.text.tokens import utf8_bytes
-from helmdash.records.column_values import storable
 from helmdash.records.models import Call, CallName, Conversation
+from helmdash.records.statements.column_values import storable
 
 _NAMES = tuple(field.name for field in fields(Capture) if field.name != "beside")
 # How JSON writes U+0000, which PostgreSQL stores nowhere.

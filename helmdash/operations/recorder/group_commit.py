@@ -27,8 +27,8 @@ from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access.access import ProjectInfo, project_info
 from helmdash.queries.ledger import ProcessLedger
-from helmdash.records.bulk import is_sent_together
 from helmdash.records.models import Project
+from helmdash.records.statements.bulk import is_sent_together
 
 logger = logging.getLogger(__name__)
 

@@ -21,8 +21,8 @@ from helmdash.operations.recorder.capture_json import (
 )
 from helmdash.operations.recording.masking import masker
 from helmdash.queries.access.access import ProjectInfo
+from helmdash.records.access.secrets import seal_text, unseal_text
 from helmdash.records.models import Payload
-from helmdash.records.secrets import seal_text, unseal_text
 
 _SEALED = "sealed"
 OTHER_KEY = "its texts waited in the spool, sealed under another secret key"

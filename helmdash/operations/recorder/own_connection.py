@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from helmdash.operations.database.sqlite_file import database_file, existing
-from helmdash.records.direct import PREPARED_WHERE_SAID, store_by
+from helmdash.records.statements.direct import PREPARED_WHERE_SAID, store_by
 
 # Every count and every word of a closed set is a condition of its table, and every JSON column is
 # parsed to see whether it is JSON: a quarter of what SQLite takes to store a call. Whoever writes
-# rows for this connection asks the same of whole columns (records.possible_values).
+# rows for this connection asks the same of whole columns (records.statements.possible_values).
 _UNCHECKED = " PRAGMA ignore_check_constraints=ON;"
 # SQLite's lock may be held by a command that writes much; waiting for it is not yet an outage.
 SQLITE_WAIT_SECONDS = 10

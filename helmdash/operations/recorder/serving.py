@@ -25,7 +25,7 @@ from helmdash.operations.recorder.units import Outcome
 from helmdash.operations.recorder.wire import Group
 from helmdash.operations.recording import truncation
 from helmdash.queries.ledger import ProcessLedger
-from helmdash.records.bulk import store_alone
+from helmdash.records.statements.bulk import store_alone
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class WriterServer:
         clock: Callable[[], datetime],
         is_alone: bool = False,
     ) -> None:
-        """is_alone: this process does nothing else (records.bulk)."""
+        """is_alone: this process does nothing else (records.statements.bulk)."""
         if is_alone:
             store_alone()
         self._listener = listener

@@ -18,10 +18,10 @@ from helmdash.operations.recording.message_keys import MessageKeys, seen_questio
 from helmdash.operations.recording.named_conversations import most_begun, named
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
-from helmdash.records.bulk import ids_question, is_few
 from helmdash.records.call_names import places_question
-from helmdash.records.direct import Question, asked_ahead, can_ask_ahead
 from helmdash.records.models import Call, Conversation, Payload
+from helmdash.records.statements.bulk import ids_question, is_few
+from helmdash.records.statements.direct import Question, asked_ahead, can_ask_ahead
 
 
 def asks_ahead(calls: int) -> bool:

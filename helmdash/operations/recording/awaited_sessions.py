@@ -20,8 +20,8 @@ from helmdash.operations.database.transactions import write
 from helmdash.operations.recording.lent_places import place_calls
 from helmdash.operations.recording.told_before import LentPlace
 from helmdash.queries.access.access import ProjectInfo
-from helmdash.records.bulk import upsert_rows
 from helmdash.records.models import AwaitedSpan
+from helmdash.records.statements.bulk import upsert_rows
 
 # Agents run for hours; a trace that nobody has ended by then has broken off.
 AWAITED_WITHIN: Final = timedelta(days=1)

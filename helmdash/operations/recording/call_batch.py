@@ -35,19 +35,19 @@ from helmdash.operations.recording.repeated_streams import RepeatedStreams, coun
 from helmdash.operations.recording.truncation import Cutting
 from helmdash.operations.rollups.noting import note, note_recorded
 from helmdash.queries.access.access import ProjectInfo
-from helmdash.records import partitions
-from helmdash.records.bulk import (
+from helmdash.records.access.keyed_hash import hash_text
+from helmdash.records.call_names import (
+    insert_names,
+    insert_reply_names,
+)
+from helmdash.records.models import Call, CallPayload, Payload, StoredMessage, TrialCall
+from helmdash.records.statements import partitions
+from helmdash.records.statements.bulk import (
     allocate_ids,
     insert_rows,
     sent_together,
     upsert_rows,
 )
-from helmdash.records.call_names import (
-    insert_names,
-    insert_reply_names,
-)
-from helmdash.records.keyed_hash import hash_text
-from helmdash.records.models import Call, CallPayload, Payload, StoredMessage, TrialCall
 
 
 @quick_value(frozen=True, slots=True, kw_only=True)
@@ -235,7 +235,7 @@ class CallBatch:
 
     def tell_together(self, told: ExitStack, *, ends: bool) -> None:
         """What `write` tells, and what else is told until `told` closes, is sent at once where that
-        is of use (records.bulk)."""
+        is of use (records.statements.bulk)."""
         # What is added to calls that are known is asked about as it comes.
         if self._call_rows and not self._early_ids:
             told.enter_context(sent_together(len(self._call_rows), ends=ends))

@@ -53,7 +53,6 @@ from helmdash.operations.recording.withdrawing import settle_nesting
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls.calls import view
-from helmdash.records import partitions
 from helmdash.records.call_names import (
     Place,
     calls_at,
@@ -61,6 +60,7 @@ from helmdash.records.call_names import (
     find_places,
 )
 from helmdash.records.models import Call, Payload
+from helmdash.records.statements import partitions
 
 
 def record_calls(
@@ -76,7 +76,7 @@ def record_calls(
 
     before, also: what is to be written in the same transaction, first and last, once the answers
     are known (None: nothing); it runs anew with every new start. Where calls are few `also` is sent
-    with them, and is to read no answer (records.bulk).
+    with them, and is to read no answer (records.statements.bulk).
 
     A capture whose id the project knows already is answered with the first answer and
     `duplicate=True`, whatever it says now. Raises what the database raises when it is unavailable.

@@ -23,12 +23,12 @@ from helmdash.operations.recording.conversation_rows import (
 )
 from helmdash.operations.recording.judging import Judged
 from helmdash.operations.recording.repeated_streams import newest_stream, standing_of
-from helmdash.records.bulk import (
+from helmdash.records.models import Conversation, HealthChange, Round
+from helmdash.records.statements.bulk import (
     insert_rows,
     update_rows,
     upsert_rows,
 )
-from helmdash.records.models import Conversation, HealthChange, Round
 
 FIRST_ROUND: Final = 1
 

@@ -20,11 +20,11 @@ from helmdash.core.conversations.placement import (
     is_late,
 )
 from helmdash.operations.recording.judging import Judged
-from helmdash.records.bulk import allocate_ids
-from helmdash.records.direct import Question
-from helmdash.records.locking import lock_question, lock_rows
 from helmdash.records.models import Conversation
 from helmdash.records.querysets import calls_of
+from helmdash.records.statements.bulk import allocate_ids
+from helmdash.records.statements.direct import Question
+from helmdash.records.statements.locking import lock_question, lock_rows
 
 # What a call changes.
 MOVING_COLUMNS = (

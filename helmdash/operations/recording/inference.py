@@ -30,14 +30,14 @@ from helmdash.operations.recording.conversation_rows import (
     make_row,
 )
 from helmdash.operations.recording.judging import Judged
-from helmdash.records.fingerprints import (
+from helmdash.records.querysets import calls_of
+from helmdash.records.statements.fingerprints import (
     MOST_SEEN,
     SeenFingerprint,
     delete_fingerprints,
     find_fingerprints,
     store_fingerprints,
 )
-from helmdash.records.querysets import calls_of
 
 # How far back a branch is recognized as one: so many calls. Old fingerprints go when the count
 # passes a multiple of the second number, for a statement with every call would cost more than they

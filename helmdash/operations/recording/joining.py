@@ -19,10 +19,10 @@ from helmdash.core.rollups.figures import Change
 from helmdash.operations.recording.conversation_batch import ConversationBatch
 from helmdash.operations.recording.conversation_rows import ConversationRow
 from helmdash.operations.recording.judging import Judged
-from helmdash.records.bulk import insert_rows, update_rows
-from helmdash.records.call_facts import facts_of_row
 from helmdash.records.call_names import Place, add_names, calls_at
 from helmdash.records.models import Call, CallPayload
+from helmdash.records.rollups.call_facts import facts_of_row
+from helmdash.records.statements.bulk import insert_rows, update_rows
 
 Answer = TypeVar("Answer")
 Row = dict[str, Any]

@@ -20,10 +20,10 @@ from typing import Any, Final
 from helmdash.operations.recording.call_rows import Placed
 from helmdash.operations.recording.conversation_rows import ConversationRow
 from helmdash.operations.recording.judging import Judged
-from helmdash.records.bulk import existing_question, find_existing
 from helmdash.records.call_names import find_within, payloads_at
-from helmdash.records.direct import Question
 from helmdash.records.models import StoredMessage
+from helmdash.records.statements.bulk import existing_question, find_existing
+from helmdash.records.statements.direct import Question
 
 # Of a hash: enough to tell any two messages of a project, and in both kinds of keys.
 _HASH: Final = slice(3, 27)

@@ -16,7 +16,7 @@ from helmdash.operations.recording.conversation_rows import (
 )
 from helmdash.operations.recording.judging import Judged
 from helmdash.records.call_names import find_conversations
-from helmdash.records.direct import forget_asked_ahead
+from helmdash.records.statements.direct import forget_asked_ahead
 
 
 def lock_conversations(

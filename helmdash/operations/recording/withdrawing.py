@@ -30,7 +30,6 @@ from helmdash.operations.recording.judging import Judged, judge_in
 from helmdash.operations.recording.told_before import names_in_traces
 from helmdash.operations.rollups.noting import note
 from helmdash.operations.triage import Word
-from helmdash.records.call_facts import facts_of
 from helmdash.records.call_names import Place, calls_at, find_places, payloads_at
 from helmdash.records.models import (
     Call,
@@ -46,6 +45,7 @@ from helmdash.records.models import (
     TrialCall,
 )
 from helmdash.records.querysets import calls_of
+from helmdash.records.rollups.call_facts import facts_of
 
 # Later, people have seen it, exporters have sent it, and figures were told.
 WITHDRAWN_WITHIN: Final = timedelta(seconds=30)

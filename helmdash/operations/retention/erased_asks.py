@@ -16,7 +16,7 @@ from helmdash.operations.database.transactions import write_and_pause
 from helmdash.operations.rollups.noting import note, note_erased_fits
 from helmdash.records.call_names import Place, find_places
 from helmdash.records.models import Fit, PlanAttempt, PlanRecord, PlanStep
-from helmdash.records.plan_facts import plan_facts_of
+from helmdash.records.rollups.plan_facts import plan_facts_of
 
 
 class AskedFor(NamedTuple):

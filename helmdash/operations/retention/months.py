@@ -17,9 +17,9 @@ from django.db.models import Q
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations.database.transactions import write
 from helmdash.operations.rollups import noting
-from helmdash.records import partitions
 from helmdash.records.call_names import delete_names_of
 from helmdash.records.models import Project
+from helmdash.records.statements import partitions
 
 logger = logging.getLogger(__name__)
 

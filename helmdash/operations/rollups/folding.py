@@ -21,11 +21,11 @@ from helmdash.core.rollups.figures import Change, Counts, Place, add, tally
 from helmdash.core.rollups.periods import Width, period_of
 from helmdash.operations.database.transactions import write
 from helmdash.operations.rollups.storing import store_slots
-from helmdash.records.call_facts import load_changes
-from helmdash.records.level_counts import count_levels, dump_levels, load_levels
 from helmdash.records.models import RollupState, UncountedCalls
-from helmdash.records.rollup_keys import key_text
-from helmdash.records.rollup_rows import Slot, read_slots
+from helmdash.records.rollups.call_facts import load_changes
+from helmdash.records.rollups.level_counts import count_levels, dump_levels, load_levels
+from helmdash.records.rollups.rollup_keys import key_text
+from helmdash.records.rollups.rollup_rows import Slot, read_slots
 
 # Transactions of recording that are added at once: some tenths of a second where each is a batch
 # of 500 calls, ten milliseconds where each is a call.

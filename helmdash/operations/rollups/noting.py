@@ -17,11 +17,11 @@ from django.db.models import QuerySet
 from helmdash.core.rollups.figures import Change
 from helmdash.core.rollups.periods import quarter_of
 from helmdash.core.rollups.plan_facts import PlanFacts
-from helmdash.records.call_facts import dump_changes, facts_of, facts_of_row
-from helmdash.records.direct import tell_prepared
-from helmdash.records.fit_facts import fit_facts_of, fit_facts_of_row
-from helmdash.records.level_counts import dump_levels
 from helmdash.records.models import Call, Conversation, Fit, RollupState, UncountedCalls
+from helmdash.records.rollups.call_facts import dump_changes, facts_of, facts_of_row
+from helmdash.records.rollups.fit_facts import fit_facts_of, fit_facts_of_row
+from helmdash.records.rollups.level_counts import dump_levels
+from helmdash.records.statements.direct import tell_prepared
 
 _INSERT = (
     f"INSERT INTO {UncountedCalls._meta.db_table} (project_id, calls, changes, at, levels)"

@@ -37,8 +37,8 @@ from helmdash.operations.database.transactions import write, write_and_pause
 from helmdash.operations.rollups.folding import fold_all, take_turn
 from helmdash.operations.rollups.storing import store_slots
 from helmdash.records.models import Call, Fit, PlanRecord, Project, Rollup, RollupState
-from helmdash.records.rollup_keys import key_text
-from helmdash.records.rollup_rows import Slot, read_periods, read_quarter
+from helmdash.records.rollups.rollup_keys import key_text
+from helmdash.records.rollups.rollup_rows import Slot, read_periods, read_quarter
 
 _ALL: Final = frozenset(Marginal)
 _COMPOSED: Final = (Width.HOUR, Width.DAY, Width.MONTH)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from helmdash.core.rollups.figures import Counts
-from helmdash.records.bulk import insert_rows, update_rows
 from helmdash.records.models import Rollup
-from helmdash.records.rollup_rows import COLUMN_OF, Slot, dump
+from helmdash.records.rollups.rollup_rows import COLUMN_OF, Slot, dump
+from helmdash.records.statements.bulk import insert_rows, update_rows
 
 
 def store_slots(project_id: int, ids: Mapping[Slot, int], figures: Mapping[Slot, Counts]) -> None:

@@ -20,8 +20,8 @@ from helmdash.operations.ids import new_id
 from helmdash.queries.budgets import budgets
 from helmdash.queries.whatif.what_ifs import WhatIfView, find
 from helmdash.records import audit
-from helmdash.records.locking import lock_project
 from helmdash.records.models import WhatIf
+from helmdash.records.statements.locking import lock_project
 
 # Each may take minutes, and they are run one after the other.
 MOST_WAITING: Final = 5

@@ -9,10 +9,10 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 from helmdash.core.access.permissions import Actor, KeyHolder, MemberRole, Person, Scope, readable
-from helmdash.records import rights
+from helmdash.records.access import rights
+from helmdash.records.access.who_asks import all_projects, find_key
 from helmdash.records.models import ApiKey, BudgetMode, Membership, Project
 from helmdash.records.models.access import hash_key
-from helmdash.records.who_asks import all_projects, find_key
 
 SCOPES = tuple(scope.value for scope in Scope)
 BUDGET_MODES = tuple(BudgetMode.values)

@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 from helmdash.core.alerts.channels import ChannelKind, Target
 from helmdash.core.alerts.quiet import QuietHours
 from helmdash.core.alerts.rules import RuleKind, RuleSettings
+from helmdash.records.access.secrets import unseal
 from helmdash.records.models import Alert, AlertChannel, AlertRule
-from helmdash.records.secrets import unseal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

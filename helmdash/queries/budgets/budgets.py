@@ -28,8 +28,8 @@ from helmdash.installation import FIXTURES
 from helmdash.queries.budgets import budget_origins
 from helmdash.queries.lists.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.records import models as stored
-from helmdash.records.direct import Question, ask_prepared, is_postgres
 from helmdash.records.models import Budget, BudgetAlias
+from helmdash.records.statements.direct import Question, ask_prepared, is_postgres
 
 # For rows that were changed past their history, by SQL or a restore. Reading the table takes 15 ms,
 # in the middle of a transaction's way: too much for once a second.

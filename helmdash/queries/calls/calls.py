@@ -29,7 +29,6 @@ from helmdash.records.call_names import (
     find_correlated,
     find_places,
 )
-from helmdash.records.direct import ask
 from helmdash.records.models import (
     Call,
     CallPayload,
@@ -39,6 +38,7 @@ from helmdash.records.models import (
     UncountedCalls,
 )
 from helmdash.records.replica import connection_for
+from helmdash.records.statements.direct import ask
 
 # What fills a prompt, in the order of core.calls.composition.
 COMPOSITION_COLUMNS = (

@@ -24,7 +24,7 @@ from helmdash.core.rollups.periods import (
 from helmdash.queries.calls.terms import ANY_CAUSE
 from helmdash.queries.rollups import MOST_UNCOUNTED, counted_down_to
 from helmdash.records.models import Call, RollupState
-from helmdash.records.rollup_rows import read_spans
+from helmdash.records.rollups.rollup_rows import read_spans
 
 # Columns that figures are kept by, and those that each figure tells of. Of both the first that is
 # asked for is taken: usually the rarest.

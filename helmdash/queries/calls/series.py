@@ -35,8 +35,8 @@ from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.lists.by_value import first_values
 from helmdash.queries.lists.reach import Reach
 from helmdash.records.models import Call, Rollup, RollupState
-from helmdash.records.rollup_keys import key_end
-from helmdash.records.rollup_rows import read_spans
+from helmdash.records.rollups.rollup_keys import key_end
+from helmdash.records.rollups.rollup_rows import read_spans
 
 # A bar of ten pixels on a wide screen.
 MOST_BARS: Final = 120
@@ -66,7 +66,7 @@ class Only:
     """One marginal's calls with one of some words: clients by name, models by their keys
     (queries.distinct_values.model_keys), and so on. words: None: all of them. fits: of these, what
     the rest of a key must say; None: anything. ends: as far as a stored key's end says it
-    (records.rollup_keys.key_end)."""
+    (records.rollups.rollup_keys.key_end)."""
 
     marginal: Marginal
     words: tuple[str, ...] | None = None

@@ -20,8 +20,8 @@ from helmdash.queries.conversations import care
 from helmdash.queries.conversations.care import CareView, GuidanceView, ReminderView
 from helmdash.queries.conversations.curve import CurvePoint, WholePoint, curve_of, whole_of
 from helmdash.records.conversation_names import named
-from helmdash.records.level_counts import read_levels
 from helmdash.records.models import Conversation, HealthChange, Round
+from helmdash.records.rollups.level_counts import read_levels
 
 
 @answer("Counts")

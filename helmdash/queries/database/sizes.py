@@ -8,8 +8,8 @@ from typing import Any
 from django.db.models import Model, QuerySet
 
 from helmdash.queries import rollups
-from helmdash.records.level_counts import read_levels
 from helmdash.records.models import Call, Conversation, Fit
+from helmdash.records.rollups.level_counts import read_levels
 
 # Counting stops here: "more than 100,000" is all a settings page has to say.
 MOST_COUNTED = 100_000

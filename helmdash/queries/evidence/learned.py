@@ -26,7 +26,7 @@ from helmdash.core.rollups.periods import (
 from helmdash.queries.budgets import budgets
 from helmdash.queries.rollups import MOST_UNCOUNTED, counted_down_to
 from helmdash.records.models import RollupState
-from helmdash.records.rollup_rows import Stored, read_spans
+from helmdash.records.rollups.rollup_rows import Stored, read_spans
 
 # What is older tells of other versions and other uses.
 LOOKS_BACK: Final = timedelta(days=90)

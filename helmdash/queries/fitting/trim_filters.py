@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 from helmdash.core.text.query_terms import Field, Kind, Term
 from helmdash.queries.budgets import budgets
 from helmdash.queries.lists.term_tables import matches_any, same
-from helmdash.records.fit_facts import STEPS, read_steps, steps_of
 from helmdash.records.models import Fit
+from helmdash.records.rollups.fit_facts import STEPS, read_steps, steps_of
 
 
 class TrimOutcome(StrEnum):

@@ -16,7 +16,7 @@ from django.db.models.lookups import In
 
 from helmdash.queries.lists.indexed_columns import LEFT_OUT, MOST_VALUES, asks_by_index, values_of
 from helmdash.records.bounds import bounded
-from helmdash.records.direct import is_postgres
+from helmdash.records.statements.direct import is_postgres
 
 # Where a row is deleted or changed between the two statements: a page that is short ends a list.
 _TRIES: Final = 3

@@ -20,7 +20,7 @@ from django.db.models.sql.where import WhereNode
 
 from helmdash.queries.lists.indexed_columns import LEFT_OUT, MOST_VALUES, asks_by_index, values_of
 from helmdash.queries.lists.reach import Reach, reach_of
-from helmdash.records.direct import is_postgres
+from helmdash.records.statements.direct import is_postgres
 
 # Who is asked for by one of these has few rows anyhow.
 _NARROW: Final = frozenset({"id", "conversation_id", "parent_id"})

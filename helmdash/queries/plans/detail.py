@@ -23,8 +23,8 @@ from helmdash.queries.plans.items import (
     item,
     rows_of_items,
 )
+from helmdash.records.access.secrets import unseal
 from helmdash.records.models import Fit, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
-from helmdash.records.secrets import unseal
 
 STALLED: Final = "It was never finished: its server was stopped, or lost the task."
 # A chain of more single picks than a plan may have steps is no chain any more.

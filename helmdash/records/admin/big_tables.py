@@ -18,10 +18,10 @@ from django.core.paginator import Paginator
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 
+from helmdash.records.access.rights import person_of, visible_rows
 from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.models import Call, Project
 from helmdash.records.querysets import Column, distinct_values, starts_with
-from helmdash.records.rights import person_of, visible_rows
 
 _M = TypeVar("_M", bound=Model)
 # Rows that paging may skip: a page costs what it skips, and nobody reads page 200.

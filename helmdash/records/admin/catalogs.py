@@ -15,13 +15,13 @@ from helmdash import conf
 from helmdash.core.catalog.catalog import CatalogError
 from helmdash.core.text.encodings import encoding_fault
 from helmdash.core.text.jsontext import is_too_deep
+from helmdash.records.access.rights import person_of
 from helmdash.records.admin.clock import now
 from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.audit import note_row
 from helmdash.records.models import CatalogRevision, Project
 from helmdash.records.revisions import add_revision, storable_catalog
-from helmdash.records.rights import person_of
 
 # A page is for reading: the whole of a large catalog is the API's to give.
 _SHOWN_CHARS = 50_000

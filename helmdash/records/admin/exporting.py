@@ -14,11 +14,11 @@ from django.http import HttpRequest
 
 from helmdash.conf.header_list import parse_headers
 from helmdash.core.upstreams.addresses import origin_of, shown_url, url_problem
+from helmdash.records.access.rights import person_of
+from helmdash.records.access.secrets import seal
 from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import Exporter
-from helmdash.records.rights import person_of
-from helmdash.records.secrets import seal
 
 _MOST_HEADER_CHARS = 8000
 _FIGURES = ("exported", "refused", "exported_at", "failures", "next_try_at", "latest_problem")

@@ -18,9 +18,9 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.formats import date_format
 
+from helmdash.records.access.rights import person_of, visible_rows
 from helmdash.records.admin.edits import edits
 from helmdash.records.audit import note_row, values_of
-from helmdash.records.rights import person_of, visible_rows
 
 _PER_PAGE = 50
 _MOST_DELETED = 100

@@ -14,12 +14,12 @@ from django.template.response import TemplateResponse
 from django.utils.cache import add_never_cache_headers
 
 from helmdash.core.access.permissions import Person, grantable
+from helmdash.records.access.rights import person_of, projects_with
 from helmdash.records.admin.clock import now
 from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import ApiKey, Project, ScopeChoices
-from helmdash.records.rights import person_of, projects_with
 
 
 class ApiKeyForm(ModelForm[ApiKey]):

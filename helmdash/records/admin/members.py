@@ -19,6 +19,7 @@ from django.http import HttpRequest
 
 from helmdash.core.access.permissions import MemberRole
 from helmdash.installation import COMMAND
+from helmdash.records.access.rights import LAST_OWNER, keeps_an_owner, lock_members, person_of
 from helmdash.records.admin.history import HistoryMixin
 from helmdash.records.admin.scoped import (
     Light,
@@ -31,7 +32,6 @@ from helmdash.records.admin.scoped import (
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.audit import note, note_row, values_of
 from helmdash.records.models import Membership, Project
-from helmdash.records.rights import LAST_OWNER, keeps_an_owner, lock_members, person_of
 
 
 class AccountName(forms.CharField):

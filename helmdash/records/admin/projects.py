@@ -15,11 +15,11 @@ from helmdash import conf
 from helmdash.core.care.guidance import text_problems
 from helmdash.core.text.own_patterns import MOST_PATTERNS, pattern_problems
 from helmdash.installation import COMMAND
+from helmdash.records.access.rights import person_of
 from helmdash.records.admin.members import MemberInline
 from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import Call, CatalogRevision, Conversation, Fit, Project, Upstream
-from helmdash.records.rights import person_of
 
 
 class ProjectForm(ModelForm[Project]):

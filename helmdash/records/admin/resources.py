@@ -7,9 +7,9 @@ from typing import Any
 from import_export import widgets
 from import_export.instance_loaders import BaseInstanceLoader
 
+from helmdash.records.access.rights import person_of, visible_rows
 from helmdash.records.admin.transfer import StrictResource, column
 from helmdash.records.models import Budget, BudgetAlias, Project
-from helmdash.records.rights import person_of, visible_rows
 
 _OWN = ("id", "created_at", "updated_at")
 

@@ -20,10 +20,10 @@ from django.forms import BaseInlineFormSet, Media, ModelChoiceField
 from django.http import HttpRequest, HttpResponse
 
 from helmdash.core.access.permissions import Person
+from helmdash.records.access.rights import has_permission, person_of, projects_with, visible_rows
 from helmdash.records.admin import typed
 from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import Project
-from helmdash.records.rights import has_permission, person_of, projects_with, visible_rows
 
 _M = TypeVar("_M", bound=Model)
 _P = TypeVar("_P", bound=Model)

@@ -24,6 +24,7 @@ from import_export.admin import ImportExportMixin
 from import_export.forms import ExportForm
 from import_export.tmp_storages import BaseStorage
 
+from helmdash.records.access.rights import person_of
 from helmdash.records.admin.scoped import may
 from helmdash.records.admin.table_files import (
     ABSENT,
@@ -34,7 +35,6 @@ from helmdash.records.admin.table_files import (
     why_unreadable,
 )
 from helmdash.records.audit import note_row, values_of
-from helmdash.records.rights import person_of
 
 _SALT = "helmdash.import"
 # Long enough to read a preview, short enough that the rows are still as the preview saw them.

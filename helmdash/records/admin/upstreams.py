@@ -17,11 +17,11 @@ from helmdash.core.access.permissions import Person
 from helmdash.core.upstreams.addresses import origin_of, shown_url, url_problem
 from helmdash.core.upstreams.endpoints import FORMATS_OF_KIND, ProviderKind, WireFormat
 from helmdash.core.upstreams.upstream_variables import key_variable_problem
+from helmdash.records.access.rights import person_of
+from helmdash.records.access.secrets import seal, unseal
 from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import Upstream
-from helmdash.records.rights import person_of
-from helmdash.records.secrets import seal, unseal
 
 # Variables hold the operator's keys, and addresses behind the firewall are the operator's, too: an
 # owner of a project who could name them would get at what is not the project's.

@@ -13,7 +13,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 from django.db.migrations.operations.base import Operation
 
-from helmdash.records import partitions
+from helmdash.records.statements import partitions
 
 _CALLS, _PAYLOADS = "records_call", "records_callpayload"
 

@@ -2,7 +2,7 @@
 
 A plan's texts (intent, arguments, rationales) are kept as far as the project keeps payloads. What
 is always kept cannot be read back: a keyed hash of the intent, and its words as keyed hashes, so
-that plans for like intents are found without their texts (helmdash.records.keyed_hash).
+that plans for like intents are found without their texts (helmdash.records.access.keyed_hash).
 """
 
 from __future__ import annotations

@@ -48,7 +48,8 @@ class Statement(NamedTuple):
 BEGIN = Statement("BEGIN")
 # Left to itself PostgreSQL plans anew each time what is asked by an array, for it takes any for
 # longer than ours are: a tenth of its work for one call (1.29 -> 1.18 ms). All that is prepared is
-# worded so that one plan serves (records.direct). What is not has no parameters of the server's.
+# worded so that one plan serves (records.statements.direct). What is not has no parameters of the
+# server's.
 _PLAN_ONCE = Statement("SET plan_cache_mode = force_generic_plan")
 _PLAN_ANEW = Statement("DISCARD PLANS")
 _FORGET = Statement("DEALLOCATE ALL")

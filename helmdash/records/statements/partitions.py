@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from django.db import connection, transaction
 
-from helmdash.records.direct import is_postgres
+from helmdash.records.statements.direct import is_postgres
 
 # The tables by the time of a call, `started_at`.
 TABLES = ("records_call", "records_callpayload")

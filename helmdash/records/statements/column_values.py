@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 from django.db import connection, models
 
-from helmdash.records.direct import is_postgres
+from helmdash.records.statements.direct import is_postgres
 
 Converter = Callable[[Any], Any]
 

@@ -16,7 +16,6 @@ from typing import TypeVar
 from django.db import connection
 from django.db.models import DEFERRED, Model
 
-from helmdash.records.direct import ask, tell
 from helmdash.records.models import (
     Call,
     Conversation,
@@ -26,6 +25,7 @@ from helmdash.records.models import (
     Reminder,
     Round,
 )
+from helmdash.records.statements.direct import ask, tell
 
 # What a step asks of a conversation; and of a round's newest call, which is judged by it.
 _OF_CONVERSATION = (

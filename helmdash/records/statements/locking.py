@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 from django.db import connection, models
 
-from helmdash.records.direct import Question, ask_prepared, is_postgres
 from helmdash.records.models import Project
+from helmdash.records.statements.direct import Question, ask_prepared, is_postgres
 
 
 def lock_project(project_id: int) -> None:

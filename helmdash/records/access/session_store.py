@@ -24,7 +24,7 @@ class SessionStore(db.SessionStore):
 
     def _get_session_from_db(self) -> Any:
         # Not above: Django asks a store for its model while models are being loaded.
-        from helmdash.records.who_asks import find_session
+        from helmdash.records.access.who_asks import find_session
 
         # Django asks a store for a session without saying when.
         now = timezone.now()  # noqa: TID251

@@ -17,9 +17,9 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.db.models import Model
 
-from helmdash.records.direct import ask
 from helmdash.records.models import ApiKey, Look, Project
 from helmdash.records.querysets import moment
+from helmdash.records.statements.direct import ask
 
 _OF_KEY = ("id", "name", "scopes", "latest_used_at", "expires_at")
 _OF_PROJECT = (

@@ -18,9 +18,9 @@ from typing import Any
 from django.db import connection, models
 from psycopg.pq import PipelineStatus
 
-from helmdash.records import partitions
-from helmdash.records.column_values import Converter, columns_of, converter_of, values_of
-from helmdash.records.direct import (
+from helmdash.records.statements import partitions
+from helmdash.records.statements.column_values import Converter, columns_of, converter_of, values_of
+from helmdash.records.statements.direct import (
     Question,
     ask,
     ask_prepared,
@@ -34,8 +34,8 @@ from helmdash.records.direct import (
     tell_prepared,
     told_together,
 )
-from helmdash.records.json_rows import row_as_json, row_source, rows_as_json, rows_source
-from helmdash.records.possible_values import require_possible
+from helmdash.records.statements.json_rows import row_as_json, row_source, rows_as_json, rows_source
+from helmdash.records.statements.possible_values import require_possible
 
 
 def allocate_ids(model: type[models.Model], count: int) -> Sequence[int]:

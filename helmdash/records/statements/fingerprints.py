@@ -13,9 +13,9 @@ from typing import Any
 from django.db import connection
 
 from helmdash.core.values import quick_value
-from helmdash.records.bulk import insert_rows, upsert_rows
-from helmdash.records.direct import ask, tell_many
 from helmdash.records.models import Conversation, ConversationMark
+from helmdash.records.statements.bulk import insert_rows, upsert_rows
+from helmdash.records.statements.direct import ask, tell_many
 
 # A first message that every chat of a program begins with is left by all of them. One that waits
 # for its next call is seldom older than so many others that began in the same way.

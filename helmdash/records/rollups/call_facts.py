@@ -15,8 +15,8 @@ from helmdash.core.rollups.figures import Change, Facts
 from helmdash.core.rollups.fit_facts import FitFacts
 from helmdash.core.rollups.periods import quarter_of
 from helmdash.core.rollups.plan_facts import PlanFacts
-from helmdash.records.column_values import storable
 from helmdash.records.models import Call
+from helmdash.records.statements.column_values import storable
 
 _columns = itemgetter(*COLUMNS)
 # In the order of their lists while they wait.

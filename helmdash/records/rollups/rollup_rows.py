@@ -30,13 +30,13 @@ from helmdash.core.rollups.figures import (
 from helmdash.core.rollups.fit_facts import FitFacts
 from helmdash.core.rollups.periods import Span, Width, moment_of
 from helmdash.core.rollups.plan_facts import RUNNING, PlanFacts
-from helmdash.records.call_facts import facts_of_values, load_changes
-from helmdash.records.fit_facts import steps_of
-from helmdash.records.kept_sums import Row, Versioned, VersionedSum, summed
 from helmdash.records.models import Call, Fit, PlanRecord, Rollup, UncountedCalls
 from helmdash.records.querysets import moment
 from helmdash.records.replica import connection_for
-from helmdash.records.rollup_keys import AskedKeys
+from helmdash.records.rollups.call_facts import facts_of_values, load_changes
+from helmdash.records.rollups.fit_facts import steps_of
+from helmdash.records.rollups.kept_sums import Row, Versioned, VersionedSum, summed
+from helmdash.records.rollups.rollup_keys import AskedKeys
 
 _ROLLUPS = Rollup._meta.db_table
 _UNCOUNTED = UncountedCalls._meta.db_table
@@ -99,8 +99,8 @@ def read_spans(
     (`key_end`), all of them. fits: only keys of which it is true, as far as they are stored; what
     waits is told whole. is_complete: no call is left to be counted, so months have every key.
     distributions: those that are wanted of what is stored. is_summed: who reads needs no period
-    apart (records.kept_sums). heads: of plain counts only the calls and the words under these heads
-    (core.rollups.figures), which hold no quotes; None: all.
+    apart (records.rollups.kept_sums). heads: of plain counts only the calls and the words under
+    these heads (core.rollups.figures), which hold no quotes; None: all.
     """
     keys = AskedKeys(project_id, marginal, words, ends, is_complete=is_complete)
     asked = _Asked(project_id, marginal, spans, most_uncounted, keys, distributions, heads)

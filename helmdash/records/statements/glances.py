@@ -12,8 +12,8 @@ from functools import cache
 
 from django.db import connection
 
-from helmdash.records.direct import ask
 from helmdash.records.models import Call, Conversation, Guidance, Round
+from helmdash.records.statements.direct import ask
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from helmdash.records.exchanges import Answer, Exchange, Statement, exchange
+from helmdash.records.statements.exchanges import Answer, Exchange, Statement, exchange
 
 # A connection of a thread that stores has this as psycopg's `prepare_threshold`: it prepares what
 # says so, and nothing because it was asked often.
@@ -127,7 +127,7 @@ def ask_prepared(
     statement: str, values: Sequence[Any], *, of: BaseDatabaseWrapper | None = None
 ) -> list[Any]:
     """`ask`, by a statement that PostgreSQL need not plan each time: on a connection that stores,
-    where it keeps the plan for a while (records.exchanges).
+    where it keeps the plan for a while (records.statements.exchanges).
 
     So it is to find its rows by their keys, whatever these are. `= ANY` does not say so: a plan for
     any number of values may read all of a project's rows (`each_of`).

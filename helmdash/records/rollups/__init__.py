@@ -1,0 +1,1 @@
+"""Rows of rollups, and what of calls, fits and plans they count."""
