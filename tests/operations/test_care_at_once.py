@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 
 import pytest
+from django.db import connection
 
+from helmdash.core.access.permissions import SHELL
+from helmdash.operations.care import pending_prompts
+from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.queries.conversations.care import care_of, reminders
 from helmdash.records.models import Guidance, PendingPrompt, Reminder, Round
 from tests.operations.care_support import Talk, short
@@ -95,3 +100,42 @@ def test_first_texts_from_two_workers_are_kept_once(talk: Talk) -> None:
     at_once([partial(new.advance, user_prompt="Hello.")] * 4)
 
     assert PendingPrompt.objects.count() == 1
+
+
+def test_first_texts_that_differ_are_all_kept(talk: Talk) -> None:
+    for number in range(8):
+        new = Talk(talk.project, name=f"new-{number}")
+        texts = {f"Text {n}." for n in range(4)}
+
+        at_once([partial(new.advance, user_prompt=text) for text in texts])
+
+        new.call(status="error", http_status=500)
+        assert set(new.clear().carried) == texts
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time")
+def test_a_text_comes_again_while_its_conversation_is_erased(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = Talk(talk.project, name="new")
+    new.advance(user_prompt="Hello.")
+    erase = partial(
+        erase_conversation,
+        actor=SHELL,
+        project=talk.project,
+        conversation="new",
+        now=new.tick(),
+    )
+    unseal, erased = pending_prompts.unseal, list[Future[object]]()
+
+    def unseal_late(sealed: str) -> str | None:
+        if not erased:
+            erased.append(threads.submit(at_once, [erase]))
+            wait(erased, timeout=1)
+        return unseal(sealed)
+
+    monkeypatch.setattr(pending_prompts, "unseal", unseal_late)
+    with ThreadPoolExecutor(1) as threads:
+        assert new.advance(user_prompt="Hello.").action == "none"
+        erased[0].result()
+    assert PendingPrompt.objects.count() <= 1

@@ -31,29 +31,27 @@ def keep(
     """Store the text that comes with a generation, after those that wait; the same one only once.
 
     recorded: the newest generation that was reported. A reply to an earlier text, reported late,
-    must not pass for one to this.
+    must not pass for one to this. Called within `write`: before its first call a conversation has
+    no lock, so another one may be at the same rows, or erase them.
     """
     is_ours = generation - recorded <= _MOST_UNREPORTED
     answered_from = generation if is_ours else recorded + 1
     waiting = PendingPrompt.objects.filter(project_id=project_id, conversation_name=conversation)
-    newest = waiting.order_by("-generation").first()
-    if newest is not None and text in _texts(waiting.filter(pk=newest.pk)):
+    newest = waiting.select_for_update().order_by("-generation").first()
+    if newest is not None and text in _read(newest.text):
         # Asked again, or tried again after a failure: it waits for the later reply.
         newest.answered_from = max(newest.answered_from, answered_from)
         newest.save(update_fields=["answered_from"])
         return
-    texts = _texts(waiting.filter(generation=generation))
-    PendingPrompt.objects.update_or_create(
-        project_id=project_id,
-        conversation_name=conversation,
-        generation=generation,
-        # As JSON: any text at all, lone surrogates too, comes back as it was.
-        defaults={
-            "answered_from": answered_from,
-            "text": seal(json.dumps([*texts, text])),
-            "at": now,
-        },
+    same = waiting.select_for_update().filter(generation=generation).first()
+    texts = [] if same is None else _read(same.text)
+    row = same or PendingPrompt(
+        project_id=project_id, conversation_name=conversation, generation=generation
     )
+    # As JSON: any text at all, lone surrogates too, comes back as it was.
+    row.answered_from, row.text, row.at = answered_from, seal(json.dumps([*texts, text])), now
+    # Where another one has stored the first text of this generation meanwhile, `write` begins anew.
+    row.save(force_insert=same is None)
 
 
 def forget_answered(row: Conversation, *, first: int | None) -> None:
@@ -83,12 +81,12 @@ def pending(row: Conversation) -> tuple[str, ...]:
 
 
 def _texts(rows: QuerySet[PendingPrompt]) -> list[str]:
-    texts: list[str] = []
-    for sealed in rows.values_list("text", flat=True):
-        told = unseal(sealed)
-        if told is not None:
-            texts += map(str, json.loads(told))
-    return texts
+    return [text for sealed in rows.values_list("text", flat=True) for text in _read(sealed)]
+
+
+def _read(sealed: str) -> list[str]:
+    told = unseal(sealed)
+    return [] if told is None else [str(text) for text in json.loads(told)]
 
 
 def _waiting(row: Conversation) -> QuerySet[PendingPrompt]:
