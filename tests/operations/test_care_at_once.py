@@ -13,6 +13,7 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.operations.care import pending_prompts
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.queries.conversations.care import care_of, reminders
+from helmdash.records.access.secrets import unseal
 from helmdash.records.models import Guidance, PendingPrompt, Reminder, Round
 from tests.operations.care_support import Talk, short
 from tests.recording.support import CRITICAL, HEALTHY, at_once, make_ruled_project
@@ -126,7 +127,7 @@ def test_a_text_comes_again_while_its_conversation_is_erased(
         conversation="new",
         now=new.tick(),
     )
-    unseal, erased = pending_prompts.unseal, list[Future[object]]()
+    erased = list[Future[object]]()
 
     def unseal_late(sealed: str) -> str | None:
         if not erased:
