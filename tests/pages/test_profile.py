@@ -184,6 +184,29 @@ def test_a_forgotten_password_is_set_anew_by_a_link_in_a_mail(
     assert "no longer works" in client.get(path, follow=True).content.decode()
 
 
+@pytest.mark.usefixtures("_mail")
+@pytest.mark.parametrize("allowed", ["*", ".example.org"])
+def test_whoever_asks_for_a_link_does_not_choose_where_it_leads(
+    vera: User, settings: Any, monkeypatch: pytest.MonkeyPatch, allowed: str
+) -> None:
+    """A name of a pattern may be anybody's, and the link is as good as the password."""
+    settings.ALLOWED_HOSTS = ["helm.example.org", allowed]
+    monkeypatch.setenv("HELMDASH_ALLOWED_HOSTS", f"helm.example.org,{allowed}")
+    conf.env.cache_clear()
+    stranger, known = Client(HTTP_HOST="their.example.org"), Client(HTTP_HOST="helm.example.org")
+
+    assert "/login/reset/" not in stranger.get("/login/").content.decode()
+    assert stranger.post("/login/reset/", {"account": "vera"}).status_code == 404
+    assert known.post("/login/reset/", {"account": "vera"}).status_code == 200
+    monkeypatch.setenv("HELMDASH_PUBLIC_URL", "https://public.example.org")
+    conf.env.cache_clear()
+    assert stranger.post("/login/reset/", {"account": "vera"}).status_code == 200
+    passwords.settle(60)
+
+    led_to = [re.findall(r"(https?://[^/]+)/login/reset/", str(each.body)) for each in mail.outbox]
+    assert led_to == [["http://helm.example.org"], ["https://public.example.org"]]
+
+
 @pytest.mark.usefixtures("_mail", "no_wait_ends")
 def test_the_answer_tells_nobody_who_has_an_account(vera: User) -> None:
     User.objects.create_user("locked", email="l@example.org", is_active=False)

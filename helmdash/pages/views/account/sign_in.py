@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.contrib import messages
 from django.contrib.auth import login, logout
@@ -47,11 +48,10 @@ class SignInView(LoginView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """Whether a link can be mailed to who has forgotten their password; what the identity
         provider is called, where there is one."""
-        settings = conf.env()
-        provider = settings.oidc_name if settings.oidc_issuer else ""
-        return super().get_context_data(
-            can_mail=bool(settings.smtp_url), provider=provider, **kwargs
-        )
+        env = conf.env()
+        provider = env.oidc_name if env.oidc_issuer else ""
+        can_mail = bool(env.smtp_url and _base_of_mails(self.request))
+        return super().get_context_data(can_mail=can_mail, provider=provider, **kwargs)
 
 
 @never_cache
@@ -82,15 +82,17 @@ def link(request: HttpRequest, uid: str, token: str) -> HttpResponse:
 def ask_reset(request: HttpRequest) -> HttpResponse:
     """Mail a link to whoever forgot their password. The answer is the same whether there is such an
     account or not; each try counts, for its account and its address. Raises Http404 where no mail
-    is configured."""
+    is configured, or none could lead back."""
     if not conf.env().smtp_url:
         raise Http404("no mail server is configured")
+    base = _base_of_mails(request)
+    if not base:
+        raise Http404("HELMDASH_PUBLIC_URL is not set")
     form = ResetForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         name = form.cleaned_data["account"]
         # As addresses are compared: one mailbox is one account, in whatever letters it is typed.
         braking.begin(request, account=f"reset {name.upper()}")
-        base = conf.env().public_url or request.build_absolute_uri("/").rstrip("/")
         passwords.mail_reset_link(name=name, base=base)
     return render(request, "pages/ask_reset.html", {"form": form, "is_sent": form.is_valid()})
 
@@ -130,6 +132,22 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     """End the session, and lead to the sign-in page."""
     logout(request)
     return HttpResponseRedirect(reverse("login"))
+
+
+def _base_of_mails(request: HttpRequest) -> str:
+    """The address of this server for who reads a mail; "" where only the visitor says it.
+
+    They may name any host of a pattern (HELMDASH_ALLOWED_HOSTS=*), and somebody else's link would
+    lead there.
+    """
+    env = conf.env()
+    if env.public_url:
+        return env.public_url
+    host = urlsplit(f"//{request.get_host()}").hostname or ""
+    has_patterns = any(each == "*" or each.startswith(".") for each in env.allowed_hosts)
+    named = {each.strip("[]").lower() for each in env.allowed_hosts}
+    is_ours = not has_patterns or host in named
+    return request.build_absolute_uri("/").rstrip("/") if is_ours else ""
 
 
 def settle_project(request: HttpRequest) -> None:
