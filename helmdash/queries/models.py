@@ -6,7 +6,7 @@ plans, told apart by their purpose.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from statistics import median
@@ -45,7 +45,16 @@ from helmdash.records.call_names import calls_at, find_correlated
 from helmdash.records.models import Call
 from helmdash.records.rollups.call_facts import facts_of
 
-__all__ = ["OTHER", "PURPOSES", "ModelRow", "RecentCall", "model_rows", "recent_calls"]
+__all__ = [
+    "OTHER",
+    "PURPOSES",
+    "ModelRow",
+    "ModelRows",
+    "RecentCall",
+    "model_rows",
+    "most_called",
+    "recent_calls",
+]
 
 # A range of so few is told from its calls, to the millisecond: they are read in some ten of them.
 FEW_CALLS: Final = 2_000
@@ -54,6 +63,8 @@ _TOLD: Final = (Distribution.LATENCY_MS, Distribution.TTFT_MS, Distribution.ESTI
 _OF_GROUPS: Final = 20
 # Until calls of before there were rollups are counted: the newest of the range.
 MOST_CALLS: Final = 20_000
+# Far more than a project talks to, and a page that a browser still draws.
+MOST_MODELS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +141,14 @@ class ModelRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRows:
+    """Rows of some models, of so many that have any."""
+
+    rows: tuple[ModelRow, ...]
+    models: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecentCall:
     """One row of helmdeck ADR 053's table, with what it lacked. ended_at: its wall time."""
 
@@ -164,6 +183,44 @@ def model_rows(
     the other; None: no such bound.
     """
     keys = None if model is None else model_keys(project_id=project_id, model=model)
+    table = _figures(project_id, keys, purpose, since, until)
+    prices = budgets.table(project_id=project_id)
+    return tuple(_row(key, table, prices) for key in _ranked_keys(table))
+
+
+def most_called(
+    *,
+    project_id: int,
+    keys: Collection[str] | None = None,
+    purpose: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    most: int = MOST_MODELS,
+) -> ModelRows:
+    """The same rows of so many models, those with most calls first, a model's together.
+
+    keys: only models by these keys; None: all. Whoever reports calls chooses their models, and a
+    row costs half a millisecond. As many queries as `model_rows` without a model.
+    """
+    table = _figures(project_id, None, purpose, since, until)
+    by_model: dict[str, list[Key]] = {}
+    for key in _ranked_keys(table):
+        if keys is None or key[0] in keys:
+            by_model.setdefault(key[0], []).append(key)
+    calls = {model: sum(table.totals[key][CALLS] for key in of) for model, of in by_model.items()}
+    models = sorted(by_model, key=lambda model: (-calls[model], model))
+    prices = budgets.table(project_id=project_id)
+    shown = (key for model in models[:most] for key in by_model[model])
+    return ModelRows(rows=tuple(_row(key, table, prices) for key in shown), models=len(models))
+
+
+def _figures(
+    project_id: int,
+    keys: Sequence[str] | None,
+    purpose: str | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> _Table:
     calls = Call.objects.filter(project_id=project_id)
     if keys is not None:
         calls = calls.filter(model_key__in=keys)
@@ -181,13 +238,14 @@ def model_rows(
         is_summed=True,
     )
     if found is None:
-        table = _read(calls, MOST_CALLS, purpose)
-    else:
-        is_told = found.has_calls and not found.is_behind and found.calls <= FEW_CALLS
-        table = _read(calls, FEW_CALLS, purpose) if is_told else _added_up(found, purpose)
-    ranked = sorted(table.totals.items(), key=lambda pair: (-pair[1][CALLS], pair[0]))
-    prices = budgets.table(project_id=project_id)
-    return tuple(_row(key, counts, table, prices) for key, counts in ranked)
+        return _read(calls, MOST_CALLS, purpose)
+    is_told = found.has_calls and not found.is_behind and found.calls <= FEW_CALLS
+    return _read(calls, FEW_CALLS, purpose) if is_told else _added_up(found, purpose)
+
+
+def _ranked_keys(table: _Table) -> list[Key]:
+    """Of its rows, most calls first."""
+    return sorted(table.totals, key=lambda key: (-table.totals[key][CALLS], key))
 
 
 def recent_calls(
@@ -301,8 +359,9 @@ def _keep_single(table: _Table, facts: CallFacts) -> None:
         table.ratios.setdefault(key, []).append(ratio)
 
 
-def _row(key: Key, counts: Counts, table: _Table, prices: BudgetTable) -> ModelRow:
+def _row(key: Key, table: _Table, prices: BudgetTable) -> ModelRow:
     model_key, purpose, variant = key
+    counts = table.totals[key]
     calls = counts[CALLS]
     told_by = table.by_head[key]
     outcomes = told_by.get("o", {})

@@ -13,7 +13,7 @@ from helmdash.core.calls.capture import SentSizes
 from helmdash.pages.parts.words import ends, seconds
 from helmdash.pages.templatetags import formats
 from helmdash.queries.access.access import ProjectInfo
-from helmdash.queries.models import Rate
+from helmdash.queries.models import MOST_MODELS, Rate
 from helmdash.records.models import Project
 from tests.factories import make_capture, record
 from tests.pages.hygiene import faults
@@ -197,6 +197,21 @@ def test_the_rows_of_a_model_stand_together(owner: Client, project: ProjectInfo)
     html, _ = read(owner, "/models/")
 
     assert re.findall(r'data-row href="[^"]*" title="(.)"', html) == ["a", "a", "b"]
+
+
+def test_of_models_beyond_number_those_with_most_calls_are_shown(
+    owner: Client, project: ProjectInfo
+) -> None:
+    """A key that reports calls names their models: 20,000 made a page of 56 MB in 37 s."""
+    named = [f"made/up-{number:03}" for number in range(MOST_MODELS + 5)]
+    record(*(make_capture(model=name) for name in [*named, *named[3:]]), project=project)
+
+    html, text = read(owner, "/models/")
+    rare, _ = read(owner, f"/models/?model={named[0]}")
+
+    assert set(re.findall(r'title="(made/up-[0-9]+)"', html)) == set(named[3:-2])
+    assert "The 200 models with most calls are shown, of 205." in text
+    assert set(re.findall(r'title="(made/up-[0-9]+)"', rare)) == {named[0]}
 
 
 def test_a_rate_of_nothing_is_a_dash() -> None:

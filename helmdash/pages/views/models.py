@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -48,26 +47,28 @@ def model_page(request: PageRequest) -> HttpResponse:
     context: dict[str, object] = {"form": form, "most": models.MOST_CALLS}
     if form.is_valid():
         wanted = form.values()
-        rows = models.model_rows(
+        found = models.most_called(
             project_id=project.id,
+            keys=_keys(project.id, wanted["model"]),
             purpose=form.counted_purpose,
             since=wanted["since"],
             until=wanted["until"],
         )
-        keys = _keys(project.id, wanted["model"])
-        shown = _by_model([row for row in rows if keys is None or row.model_key in keys])
+        shown = found.rows
         by = Rows(wanted["by"] or Rows.MODEL)
         latest_of = wanted["model"] or _first(shown)
         context |= {
             "rows": shown,
+            "found": found,
+            "most_models": models.MOST_MODELS,
             "map": heat_map(shown, by=by, carried=form.carried),
             "map_rows": [(None if each is Rows.MODEL else each.value, each.value) for each in Rows],
             "shades": SHADES,
             "least_calls": LEAST_CALLS,
-            "is_sample": any(row.is_sample for row in rows),
-            "is_rounded": any(row.is_rounded for row in rows),
-            "is_behind": any(row.is_behind for row in rows),
-            "is_exact": all(row.is_exact for row in rows),
+            "is_sample": any(row.is_sample for row in shown),
+            "is_rounded": any(row.is_rounded for row in shown),
+            "is_behind": any(row.is_behind for row in shown),
+            "is_exact": all(row.is_exact for row in shown),
             "counted_as": form.counted_purpose,
             "latest_of": latest_of,
             "call_groups": _call_groups(project.id, latest_of, wanted["purpose"]),
@@ -88,14 +89,6 @@ def model_page(request: PageRequest) -> HttpResponse:
 
 def _keys(project_id: int, model: str | None) -> tuple[str, ...] | None:
     return None if model is None else distinct_values.model_keys(project_id=project_id, model=model)
-
-
-def _by_model(rows: Sequence[ModelRow]) -> list[ModelRow]:
-    """The rows of a model together, the models with most calls first."""
-    calls: Counter[str] = Counter()
-    for row in rows:
-        calls[row.model_key] += row.calls
-    return sorted(rows, key=lambda row: (-calls[row.model_key], row.model_key))
 
 
 def _first(rows: Sequence[ModelRow]) -> str | None:
