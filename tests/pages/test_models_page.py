@@ -13,7 +13,7 @@ from helmdash.core.calls.capture import SentSizes
 from helmdash.pages.parts.words import ends, seconds
 from helmdash.pages.templatetags import formats
 from helmdash.queries.access.access import ProjectInfo
-from helmdash.queries.models import MOST_MODELS, Rate
+from helmdash.queries.models import MOST_MODELS, MOST_OF_MODEL, Rate
 from helmdash.records.models import Project
 from tests.factories import make_capture, record
 from tests.pages.hygiene import faults
@@ -212,6 +212,21 @@ def test_of_models_beyond_number_those_with_most_calls_are_shown(
     assert set(re.findall(r'title="(made/up-[0-9]+)"', html)) == set(named[3:-2])
     assert "The 200 models with most calls are shown, of 205." in text
     assert set(re.findall(r'title="(made/up-[0-9]+)"', rare)) == {named[0]}
+
+
+def test_of_prompt_variants_beyond_number_those_with_most_calls_are_shown(
+    owner: Client, project: ProjectInfo
+) -> None:
+    named = [f"variant-{number:02}" for number in range(MOST_OF_MODEL + 3)]
+    made = [make_capture(purpose="plan", prompt_variant=name) for name in [*named, *named[2:]]]
+    record(*made, project=project)
+
+    html, text = read(owner, "/models/")
+
+    rates = html.split('id="latest"')[0]
+    shown = re.findall(r'<strong>plan</strong><span class="sub">([^<]*)</span>', rates)
+    assert set(named[2:-1]) == set(shown)
+    assert "Of each model the 20 rows with most calls are shown: 3 are left out." in text
 
 
 def test_a_rate_of_nothing_is_a_dash() -> None:

@@ -61,6 +61,7 @@ def model_page(request: PageRequest) -> HttpResponse:
             "rows": shown,
             "found": found,
             "most_models": models.MOST_MODELS,
+            "most_of_model": models.MOST_OF_MODEL,
             "map": heat_map(shown, by=by, carried=form.carried),
             "map_rows": [(None if each is Rows.MODEL else each.value, each.value) for each in Rows],
             "shades": SHADES,
