@@ -121,9 +121,12 @@ def test_a_compaction_opens_a_round_and_never_makes_red(
     assert conversation(world, turns[0]["conversation"])["health"]["level"] == "healthy"
 
 
-@pytest.mark.parametrize("fault", ["cut-midway-once", "nothing-once"])
 @pytest.mark.parametrize(
-    ("name", "provider"), [("claude-code", "anthropic"), ("codex", "responses")]
+    ("name", "provider", "fault"),
+    [
+        ("claude-code", "anthropic", "cut-midway-once"),
+        ("codex", "responses", "nothing-once"),
+    ],
 )
 def test_a_stream_that_an_agent_asks_for_again_is_one_generation(
     world: World, mark: str, programs: Path, name: str, provider: str, fault: str
