@@ -10,7 +10,7 @@ from helmdash.core.alerts import channels, rules
 from helmdash.core.alerts.channels import ChannelKind
 from helmdash.core.alerts.rules import RuleKind
 from helmdash.operations.alerts.editing import ChannelEdit, RuleEdit
-from helmdash.pages.forms import NUMBER_ERRORS
+from helmdash.pages.forms import WholeNumber
 from helmdash.queries.alerts.rules import ChannelInfo, RuleInfo
 
 _MOST_NUMBER = 2**31 - 1  # what the column holds; the kind's own bounds are narrower
@@ -81,22 +81,18 @@ class RuleForm(forms.Form):
     level = forms.ChoiceField(
         required=False, choices=[("caution", "caution"), ("critical", "critical")]
     )
-    threshold = forms.IntegerField(
+    threshold = WholeNumber(
         required=False,
         min_value=0,
         max_value=_MOST_NUMBER,
         label="At least",
-        error_messages=NUMBER_ERRORS,
     )
-    minutes = forms.IntegerField(
-        required=False, min_value=0, max_value=_MOST_NUMBER, error_messages=NUMBER_ERRORS
-    )
-    group_s = forms.IntegerField(
+    minutes = WholeNumber(required=False, min_value=0, max_value=_MOST_NUMBER)
+    group_s = WholeNumber(
         min_value=0,
         max_value=_MOST_NUMBER,
         initial=rules.DEFAULT_GROUP_S,
         label="Gather, seconds",
-        error_messages=NUMBER_ERRORS,
     )
     quiet_start = forms.TimeField(
         required=False,

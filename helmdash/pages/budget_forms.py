@@ -12,7 +12,7 @@ from django.http import QueryDict
 
 from helmdash.core.budgets.budgets import BudgetSpec
 from helmdash.operations.budgets.editing import MOST_WHY
-from helmdash.pages.forms import NUMBER_ERRORS
+from helmdash.pages.forms import WholeNumber
 from helmdash.queries.budgets.budgets import BudgetRow
 
 # As many as one looks through before saving; a table has some seventy.
@@ -30,14 +30,13 @@ COLUMNS: Final[Mapping[str, tuple[str, int, bool]]] = {
 }
 
 
-def _number(label: str, least: int, *, is_required: bool, placeholder: str) -> forms.IntegerField:
-    return forms.IntegerField(
+def _number(label: str, least: int, *, is_required: bool, placeholder: str) -> WholeNumber:
+    return WholeNumber(
         required=is_required,
         min_value=least,
         max_value=_MOST,
         label=label,
         widget=forms.NumberInput(attrs={"placeholder": placeholder, "inputmode": "numeric"}),
-        error_messages=NUMBER_ERRORS,
     )
 
 

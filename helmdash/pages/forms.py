@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
@@ -29,12 +29,15 @@ MOST_OUTPUT_TOKENS = 1_000_000
 # A thousand times what the largest windows hold.
 _MOST_TOKENS = 1_000_000_000
 
-# What is said of a number that cannot be, in all forms.
-NUMBER_ERRORS: Final[dict[str, str]] = {
-    "invalid": "write a whole number",
-    "min_value": "give %(limit_value)s or more",
-    "max_value": "give %(limit_value)s or less",
-}
+
+class WholeNumber(forms.IntegerField):
+    """A number that is answered in plain words where it cannot be, in all forms."""
+
+    default_error_messages: ClassVar[dict[str, Any]] = {
+        "invalid": "write a whole number",
+        "min_value": "give %(limit_value)s or more",
+        "max_value": "give %(limit_value)s or less",
+    }
 
 
 def one_of(
@@ -55,15 +58,14 @@ def one_of(
     )
 
 
-def _tokens(label: str, **attrs: bool) -> forms.IntegerField:
+def _tokens(label: str, **attrs: bool) -> WholeNumber:
     shown = {"placeholder": "default", "inputmode": "numeric", **attrs}
-    return forms.IntegerField(
+    return WholeNumber(
         required=False,
         min_value=1,
         max_value=_MOST_TOKENS,
         label=label,
         widget=forms.NumberInput(attrs=shown),
-        error_messages=NUMBER_ERRORS,
     )
 
 
@@ -137,19 +139,14 @@ class SuggestionForm(SaidForm):
         choices=[(each, each) for each in ("accept", "dismiss", "trial", "revert")]
     )
     reason = forms.CharField(required=False, max_length=500)
-    share = forms.IntegerField(
+    share = WholeNumber(
         required=False,
         min_value=1,
         max_value=90,
         label="share in percent",
-        error_messages=NUMBER_ERRORS,
     )
-    conversations = forms.IntegerField(
-        required=False, min_value=40, max_value=100_000, error_messages=NUMBER_ERRORS
-    )
-    days = forms.IntegerField(
-        required=False, min_value=1, max_value=90, error_messages=NUMBER_ERRORS
-    )
+    conversations = WholeNumber(required=False, min_value=40, max_value=100_000)
+    days = WholeNumber(required=False, min_value=1, max_value=90)
 
     def clean(self) -> None:
         if self.cleaned_data.get("do") == "dismiss" and self.cleaned_data.get("reason") == "":
@@ -250,12 +247,11 @@ class PlanForm(forms.Form):
         widget=forms.TextInput(attrs={"list": "models", "autocomplete": "off"}),
     )
     prompt_variant = one_of(PromptVariant, blank="as the budget says", label="Prompt variant")
-    max_tokens = forms.IntegerField(
+    max_tokens = WholeNumber(
         required=False,
         min_value=1,
         max_value=MOST_OUTPUT_TOKENS,
         label="Output, tokens at most",
-        error_messages=NUMBER_ERRORS,
     )
     context = forms.CharField(
         required=False,
@@ -369,7 +365,7 @@ class LookForm(forms.Form):
 class EndSessionForm(forms.Form):
     """One of one's own sessions by its number; empty: all others."""
 
-    session = forms.IntegerField(required=False, min_value=1, max_value=2**62)
+    session = WholeNumber(required=False, min_value=1, max_value=2**62)
 
 
 class ResetForm(forms.Form):
