@@ -76,8 +76,8 @@ def test_what_fires_is_told_again_every_ten_minutes_until_it_is_over(project: Pr
         _tell(NOW + minute * MINUTE)
         receiver.deliver(now=NOW + minute * MINUTE)
 
-    day = timedelta(days=1)
-    assert _ends(receiver)[:-1] == [NOW + day, *(NOW + n * MINUTE + day for n in (11, 21, 31))]
+    later = timedelta(days=2)
+    assert _ends(receiver)[:-1] == [NOW + later, *(NOW + n * MINUTE + later for n in (11, 21, 31))]
     assert _ends(receiver)[-1] == NOW + 35 * MINUTE
     assert len({str(each["labels"]) for each in _told(receiver)}) == 1
     # Of those that only tell again the log has the newest.
@@ -99,7 +99,7 @@ def test_an_end_comes_after_what_was_told_again_before_it(project: ProjectInfo) 
     for _ in range(2):
         receiver.deliver(now=NOW + 15 * MINUTE)
 
-    assert _ends(receiver)[-2:] == [NOW + 15 * MINUTE + timedelta(days=1), NOW + 13 * MINUTE]
+    assert _ends(receiver)[-2:] == [NOW + 15 * MINUTE + timedelta(days=2), NOW + 13 * MINUTE]
 
 
 def test_nothing_more_is_made_while_the_last_one_waits(project: ProjectInfo) -> None:

@@ -87,9 +87,9 @@ PAGERDUTY_URL: Final = "https://events.pagerduty.com"
 # characters, Discord 10 embeds of 4,096 and 6,000 in all.
 _MOST_NAMED: Final = 15
 _LINE_CHARS: Final = 180
-# What fires is told again before that (operations.alerts.repeating), but for quiet hours, which are
-# shorter than a day; one whose end never comes (this server is gone) does not stay for long.
-_GOES_ON: Final = timedelta(days=1)
+# What fires is told again before that (operations.alerts.repeating), but for quiet hours: nearly a
+# day, of 25 hours in autumn. One whose end never comes (this server is gone) stays no longer.
+_GOES_ON: Final = timedelta(days=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from helmdash.records.models import Alert, AlertChannel, AlertDelivery, AlertMes
 logger = logging.getLogger(__name__)
 
 # A sixth of an hour without an alert after a restart, for 144 requests a day. Prometheus tells
-# again each minute, of alerts that end four minutes ahead; ours do a day ahead (core.alerts).
+# again each minute, of alerts that end four minutes ahead; ours do two days ahead (core.alerts).
 AGAIN_AFTER: Final = timedelta(minutes=10)
 _FORGETFUL: Final = [kind.value for kind, row in KINDS.items() if row.forgets]
 

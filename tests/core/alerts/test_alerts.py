@@ -189,7 +189,7 @@ def test_every_channel_says_what_fires_and_what_is_over() -> None:
     assert body[0]["endsAt"] == (NOW + MINUTE).isoformat()
     # One without an end would be over there after five minutes, since it is told once.
     _, body = sent(ChannelKind.ALERTMANAGER, firing)
-    assert datetime.fromisoformat(body[0]["endsAt"]) == NOW + timedelta(days=1)
+    assert datetime.fromisoformat(body[0]["endsAt"]) == NOW + timedelta(days=2)
     assert ("authorization", "Bearer s3") in post.headers
 
     post, body = sent(ChannelKind.PAGERDUTY, firing, "https://events.pagerduty.com")
