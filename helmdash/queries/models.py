@@ -6,7 +6,7 @@ plans, told apart by their purpose.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from statistics import median
@@ -52,7 +52,6 @@ __all__ = [
     "ModelRows",
     "RecentCall",
     "model_rows",
-    "most_called",
     "recent_calls",
 ]
 
@@ -178,48 +177,31 @@ def model_rows(
     purpose: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
-) -> tuple[ModelRow, ...]:
-    """A row for each model, purpose and variant (but for routes), most calls first.
+) -> ModelRows:
+    """A row for each model, purpose and variant (but for routes): the models with most calls first,
+    and of each its rows with most.
 
     Three queries and one for each edge of the range; one more where the calls are few (FEW_CALLS),
     two more with a model. model: only its rows; None: every model's. purpose: only rows of one of
     PURPOSES, or OTHER; None: of every one. since, until: when calls started, from the one to before
     the other; None: no such bound.
+
+    Of MOST_MODELS models, and MOST_OF_MODEL rows of each: whoever reports calls chooses their
+    models, and a row costs half a millisecond.
     """
     keys = None if model is None else model_keys(project_id=project_id, model=model)
     table = _figures(project_id, keys, purpose, since, until)
-    prices = budgets.table(project_id=project_id)
-    return tuple(_row(key, table, prices) for key in _ranked_keys(table))
-
-
-def most_called(
-    *,
-    project_id: int,
-    keys: Collection[str] | None = None,
-    purpose: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    most: int = MOST_MODELS,
-) -> ModelRows:
-    """The same rows of so many models, those with most calls first, a model's together: of each the
-    MOST_OF_MODEL with most calls.
-
-    keys: only models by these keys; None: all. Whoever reports calls chooses their models, and a
-    row costs half a millisecond. As many queries as `model_rows` without a model.
-    """
-    table = _figures(project_id, None, purpose, since, until)
     by_model: dict[str, list[Key]] = {}
-    for key in _ranked_keys(table):
-        if keys is None or key[0] in keys:
-            by_model.setdefault(key[0], []).append(key)
+    for key in sorted(table.totals, key=lambda key: (-table.totals[key][CALLS], key)):
+        by_model.setdefault(key[0], []).append(key)
     calls = {model: sum(table.totals[key][CALLS] for key in of) for model, of in by_model.items()}
-    models = sorted(by_model, key=lambda model: (-calls[model], model))
+    most = sorted(by_model, key=lambda model: (-calls[model], model))[:MOST_MODELS]
     prices = budgets.table(project_id=project_id)
-    shown = [key for model in models[:most] for key in by_model[model][:MOST_OF_MODEL]]
+    shown = [key for model in most for key in by_model[model][:MOST_OF_MODEL]]
     return ModelRows(
         rows=tuple(_row(key, table, prices) for key in shown),
-        models=len(models),
-        left_out=sum(len(by_model[model]) for model in models[:most]) - len(shown),
+        models=len(by_model),
+        left_out=sum(len(by_model[model]) for model in most) - len(shown),
     )
 
 
@@ -250,11 +232,6 @@ def _figures(
         return _read(calls, MOST_CALLS, purpose)
     is_told = found.has_calls and not found.is_behind and found.calls <= FEW_CALLS
     return _read(calls, FEW_CALLS, purpose) if is_told else _added_up(found, purpose)
-
-
-def _ranked_keys(table: _Table) -> list[Key]:
-    """Of its rows, most calls first."""
-    return sorted(table.totals, key=lambda key: (-table.totals[key][CALLS], key))
 
 
 def recent_calls(

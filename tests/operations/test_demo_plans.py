@@ -67,7 +67,7 @@ def test_a_chain_and_like_plans_are_there_to_see(demo: int) -> None:
 
 
 def test_adr_053_is_told_right(demo: int) -> None:
-    rows = {row.purpose: row for row in model_rows(project_id=demo) if row.model == ADR_MODEL}
+    rows = {row.purpose: row for row in model_rows(project_id=demo).rows if row.model == ADR_MODEL}
     recent = recent_calls(project_id=demo, model=ADR_MODEL)
 
     assert (rows["filter"].truncated.count, rows["filter"].calls) == (2, 3)
@@ -76,7 +76,7 @@ def test_adr_053_is_told_right(demo: int) -> None:
 
 
 def test_the_demo_plans_have_a_variant_and_plausible_sizes(demo: int) -> None:
-    rows = model_rows(project_id=demo)
+    rows = model_rows(project_id=demo).rows
 
     assert [row.model for row in rows if row.purpose == "plan" and not row.prompt_variant] == []
     adr = [row for row in rows if row.model == ADR_MODEL and row.purpose == "plan"]

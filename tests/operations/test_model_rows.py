@@ -64,7 +64,7 @@ def record_adr_053(project: ProjectInfo) -> None:
 
 
 def rows(project: ProjectInfo, **over: Any) -> list[ModelRow]:
-    return list(model_rows(project_id=project.id, **over))
+    return list(model_rows(project_id=project.id, **over).rows)
 
 
 def only(project: ProjectInfo) -> ModelRow:
@@ -170,8 +170,8 @@ def test_calls_are_told_apart_by_model_purpose_and_variant(project: ProjectInfo)
     assert [(r.model, r.purpose, r.prompt_variant, r.calls) for r in rows(project)] == [
         ("openai/gpt-4o", "other", None, 2),
         ("openai/gpt-4o", "plan", "full_steps", 2),
-        ("acme/tiny", "chat", None, 1),
         ("openai/gpt-4o", "plan", "single_pick", 1),
+        ("acme/tiny", "chat", None, 1),
     ]
 
 

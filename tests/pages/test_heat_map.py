@@ -141,7 +141,7 @@ def test_more_rows_than_anybody_reads_are_left_out_and_said(
     html = owner.get("/models/").content.decode()
 
     assert "2 more rows with better ones are left out" in html
-    rows = models.model_rows(project_id=breaking.id)
+    rows = models.model_rows(project_id=breaking.id).rows
     assert [row.model for row in heat_map(rows, by=Rows.MODEL, carried={}).rows] == ["acme/sure"]
 
 
@@ -181,7 +181,7 @@ def test_figures_of_a_model_tell_its_first_token_and_its_cost(
         },
     )
 
-    (row,) = models.model_rows(project_id=project.id)
+    (row,) = models.model_rows(project_id=project.id).rows
     html = owner.get("/models/").content.decode()
 
     assert (row.ttft_p50_ms, row.ttft_p95_ms, row.streamed) == (400, 800, 3)
@@ -203,7 +203,7 @@ def test_what_a_cache_gave_of_an_uncounted_prompt_is_taken_from_no_other(
     usages = [{"completion_tokens": 5, "cached_tokens": 50_000}, {"prompt_tokens": 1_000}]
     record(*(make_capture(usage=usage) for usage in usages), project=project)
 
-    (row,) = models.model_rows(project_id=project.id)
+    (row,) = models.model_rows(project_id=project.id).rows
 
     assert (row.priced, row.calls) == (1, 2)
     assert row.cost_usd == pytest.approx((1_000 * 2.5 + 5 * 10) / 1_000_000)

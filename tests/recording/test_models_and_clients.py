@@ -84,7 +84,7 @@ def test_a_call_keeps_the_spelling_it_came_with(recorded: ProjectInfo) -> None:
 
 
 def test_figures_have_one_row_for_one_model(recorded: ProjectInfo) -> None:
-    rows = {row.model_key: row for row in models.model_rows(project_id=recorded.id)}
+    rows = {row.model_key: row for row in models.model_rows(project_id=recorded.id).rows}
 
     assert set(rows) == {"openai/gpt-4o", "openai/gpt-4o-mini", "openrouter/openai/gpt-4o"}
     row = rows["openai/gpt-4o"]

@@ -47,9 +47,9 @@ def model_page(request: PageRequest) -> HttpResponse:
     context: dict[str, object] = {"form": form, "most": models.MOST_CALLS}
     if form.is_valid():
         wanted = form.values()
-        found = models.most_called(
+        found = models.model_rows(
             project_id=project.id,
-            keys=_keys(project.id, wanted["model"]),
+            model=wanted["model"],
             purpose=form.counted_purpose,
             since=wanted["since"],
             until=wanted["until"],
@@ -86,10 +86,6 @@ def model_page(request: PageRequest) -> HttpResponse:
         fragment="pages/_models.html",
         status=200 if form.is_valid() else 400,
     )
-
-
-def _keys(project_id: int, model: str | None) -> tuple[str, ...] | None:
-    return None if model is None else distinct_values.model_keys(project_id=project_id, model=model)
 
 
 def _first(rows: Sequence[ModelRow]) -> str | None:
