@@ -11,7 +11,7 @@ import orjson
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
-from helmdash.core.alerts.messages import Entry, Message, headline, messages_of
+from helmdash.core.alerts.messages import Entry, Message, headline
 from helmdash.core.alerts.rules import KINDS
 from helmdash.operations.alerts import looking
 from helmdash.operations.alerts.delivering import give_up_old, message_of
@@ -148,15 +148,8 @@ def _tell_end(alert: Alert, now: datetime) -> None:
         revision=state.revision + 1,
         changed_at=now,
     )
-    found = messages_of(
-        [over],
-        uid=rule.uid,
-        project=rule.project.slug,
-        rule=rule.name,
-        kind=rule.kind,
-        firing=Alert.objects.filter(rule=rule, resolved_at__isnull=True).count(),
-        is_grouped=rule.group_s > 0,
-    )
+    firing = Alert.objects.filter(rule=rule, resolved_at__isnull=True).count()
+    found = looking.messages_for(rule, [over], firing=firing)
     nameless = [
         replace(message, entries=tuple(replace(each, subject="") for each in message.entries))
         for message, _ in found

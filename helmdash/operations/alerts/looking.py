@@ -115,7 +115,7 @@ def end_all(row: AlertRule, *, why: str, channels: Sequence[AlertChannel], now: 
         some = subjects[at : at + _BATCH]
         over = [Seen(subject=each, severity=None, detail=why) for each in some]
         write(lambda: _apply(row, over, now))  # noqa: B023
-    return _say(row, settings_of(row), lambda state: state.is_known, channels, now)
+    return _say(row, lambda state: state.is_known, channels, now)
 
 
 def take_leave(
@@ -159,17 +159,8 @@ def _tell_beside(
 ) -> None:
     """Tell some of a rule's channels alone. The messages are of no rule: what it has told last is
     what all of its channels heard."""
-    messages = messages_of(
-        states,
-        uid=row.uid,
-        project=row.project.slug,
-        rule=row.name,
-        kind=row.kind,
-        firing=firing,
-        is_grouped=row.group_s > 0,
-    )
     store_messages(
-        [message for message, _ in messages],
+        [message for message, _ in messages_for(row, states, firing=firing)],
         project_id=row.project_id,
         rule=None,
         channels=channels,
@@ -251,7 +242,7 @@ def _tell(row: AlertRule, settings: RuleSettings, now: datetime) -> int:
     def is_worth(state: AlertState) -> bool:
         return is_worth_telling(state, settings.quiet)
 
-    return _say(row, settings, is_worth, channels_of(row), now)
+    return _say(row, is_worth, channels_of(row), now)
 
 
 def _pending(row: AlertRule) -> QuerySet[Alert]:
@@ -260,7 +251,6 @@ def _pending(row: AlertRule) -> QuerySet[Alert]:
 
 def _say(
     row: AlertRule,
-    settings: RuleSettings,
     is_worth: Callable[[AlertState], bool],
     channels: Sequence[AlertChannel],
     now: datetime,
@@ -272,15 +262,7 @@ def _say(
     worth = {each.subject for each in told}
     _pass_over([alerts[each.subject] for each in states if each.subject not in worth])
     firing = Alert.objects.filter(rule=row, resolved_at__isnull=True).count()
-    messages = messages_of(
-        told,
-        uid=row.uid,
-        project=row.project.slug,
-        rule=row.name,
-        kind=row.kind,
-        firing=firing,
-        is_grouped=settings.group_s > 0,
-    )
+    messages = messages_for(row, told, firing=firing)
     made = 0
     for some in _together(messages):
         rows = [(message, [alerts[each.subject] for each in states]) for message, states in some]
@@ -336,6 +318,22 @@ def _store(
         now=now,
     )
     return len(messages)
+
+
+def messages_for(
+    row: AlertRule, states: Sequence[AlertState], *, firing: int, is_grouped: bool | None = None
+) -> Iterator[tuple[Message, Sequence[AlertState]]]:
+    """The messages of a rule that tell some states, and what each tells. firing: how many of its
+    alerts fire. is_grouped: they are told together; None: as the rule gathers them."""
+    return messages_of(
+        states,
+        uid=row.uid,
+        project=row.project.slug,
+        rule=row.name,
+        kind=row.kind,
+        firing=firing,
+        is_grouped=row.group_s > 0 if is_grouped is None else is_grouped,
+    )
 
 
 def store_messages(

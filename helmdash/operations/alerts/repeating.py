@@ -16,7 +16,7 @@ from typing import Final
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from helmdash.core.alerts.channels import KINDS
-from helmdash.core.alerts.messages import MOST_ENTRIES, again_key, messages_of
+from helmdash.core.alerts.messages import MOST_ENTRIES, again_key
 from helmdash.operations.alerts import looking
 from helmdash.operations.database.transactions import write
 from helmdash.operations.recorder.group_commit import is_unavailable
@@ -104,15 +104,8 @@ def _store(row: AlertRule, channel: AlertChannel, now: datetime, *, after: int, 
     )
     if not alerts:
         return 0
-    [(message, _)] = messages_of(
-        [looking.state_of(each) for each in alerts],
-        uid=row.uid,
-        project=row.project.slug,
-        rule=row.name,
-        kind=row.kind,
-        firing=len(alerts),
-        is_grouped=True,
-    )
+    states = [looking.state_of(each) for each in alerts]
+    [(message, _)] = looking.messages_for(row, states, firing=len(alerts), is_grouped=True)
     _messages(row, channel, part).delete()
     looking.store_messages(
         [replace(message, key=again_key(row.uid, channel.pk, part))],
