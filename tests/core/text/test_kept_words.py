@@ -12,7 +12,8 @@ from helmdash.core.ranking.history_index import words_of_intent
 from helmdash.core.text.words import all_words, words_of
 from helmdash.operations.planning.arguments import check_args
 
-_TEXTS, _LONG = 40, 200_000
+# Of each shape: more than would be missed where some are kept, and few, for tracing is slow.
+_TEXTS, _LONG = 8, 200_000
 
 
 def _schema(text: str) -> object:
