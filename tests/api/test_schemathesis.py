@@ -45,12 +45,17 @@ MODES = [GenerationMode.POSITIVE, *([GenerationMode.NEGATIVE] if ON_SQLITE else 
 schema.config.generation.update(modes=MODES)
 # Words of our sources as values: two seconds to gather, for strings that the schema names anyway.
 schema.config.analysis.constants.enabled = False
+# Their fields are those of `record_call`, `create_budget`, `add_reminder`, `plan` and `list_calls`,
+# for the same columns; the last two are answered from what they are sent.
+SAID_BY_OTHERS = {
+    "record_batch", "change_budget", "change_reminder", "route_intent", "export_calls",
+    "rank", "assemble",
+}  # fmt: skip
 OPERATIONS = [
     operation["operationId"]
     for methods in schema.raw_schema["paths"].values()
     for operation in methods.values()
-    # Their fields are those of `record_call` and `create_budget`, for the same columns.
-    if ON_SQLITE or operation["operationId"] not in ("record_batch", "change_budget")
+    if ON_SQLITE or operation["operationId"] not in SAID_BY_OTHERS
 ]
 _running: list[str] = []
 

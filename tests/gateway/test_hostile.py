@@ -29,6 +29,8 @@ from tests.support.upstreams import Seen
 from tests.support.upstreams.fleet import KEYS
 
 pytestmark = pytest.mark.xdist_group("gateway")
+# Whatever is asked here comes to the same rows, or to none.
+NO_DATABASE = pytest.mark.one_database
 
 USER = [{"role": "user", "content": QUESTION}]
 MIB = 1024 * 1024
@@ -76,6 +78,7 @@ def check_innocent(world: World, seen: Seen) -> None:
     assert "evil" not in seen.text.partition("\n\n")[0]
 
 
+@NO_DATABASE
 @pytest.mark.parametrize(
     "name",
     [
@@ -103,6 +106,7 @@ def test_no_header_chooses_the_destination(world: World, name: str, mark: str) -
     assert answer.status in ({200, 400} if name == "host" else {200})
 
 
+@NO_DATABASE
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize(
     "name", ["api_base", "base_url", "baseURL", "api_url", "endpoint", "proxy", "upstream", "host"]
@@ -121,6 +125,7 @@ def test_no_member_chooses_the_destination(
         assert f"127.0.0.1:{world.fleet[provider].port}" == seen.header("host")
 
 
+@NO_DATABASE
 @pytest.mark.parametrize("shape", ["openai", "gemini"])
 @pytest.mark.parametrize(
     "model",
@@ -167,6 +172,7 @@ def test_no_model_chooses_the_destination(world: World, shape: str, model: str) 
     assert status < 500
 
 
+@NO_DATABASE
 def test_a_key_in_the_query_is_neither_ours_nor_passed_on(world: World, mark: str) -> None:
     body = {"contents": [{"parts": [{"text": QUESTION}]}]}
     path = f"/v1beta/models/{model_of('gemini', 'plain', mark)}:generateContent?key=evil"
@@ -177,6 +183,7 @@ def test_a_key_in_the_query_is_neither_ours_nor_passed_on(world: World, mark: st
         assert client.post(path, json=body).status_code == 401
 
 
+@NO_DATABASE
 def test_a_clients_own_headers_stay_here(world: World, mark: str) -> None:
     smuggled = {
         "cookie": "session=evil",
@@ -196,6 +203,7 @@ def test_a_clients_own_headers_stay_here(world: World, mark: str) -> None:
         assert KEYS[provider] in seen.text
 
 
+@NO_DATABASE
 @pytest.mark.parametrize(
     "head",
     [
@@ -329,6 +337,7 @@ def test_a_key_without_the_scope_and_a_revoked_key_are_refused(world: World, mar
             asked_at = time.monotonic()
 
 
+@NO_DATABASE
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/api/chat"])
 def test_a_body_too_large_is_refused_at_once(world: World, path: str) -> None:
     started = time.monotonic()
@@ -339,6 +348,7 @@ def test_a_body_too_large_is_refused_at_once(world: World, path: str) -> None:
     assert time.monotonic() - started < 10
 
 
+@NO_DATABASE
 def test_an_endless_body_is_cut_off_and_costs_little_memory(world: World) -> None:
     before = resident_mib(world)
     for _ in range(3):
@@ -367,6 +377,7 @@ def test_a_body_of_the_largest_size_passes(world: World, mark: str) -> None:
     assert world.call_to(body["model"])["sent"]["bytes"] > 8 * MIB - 2000  # type: ignore[arg-type]
 
 
+@NO_DATABASE
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/api/chat", "GEMINI"])
 @pytest.mark.parametrize(
     "body",
@@ -416,6 +427,7 @@ def test_odd_text_breaks_nothing(world: World, provider: str, mark: str) -> None
         assert world.call_of(answer)["status"] == "success"
 
 
+@NO_DATABASE
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
@@ -441,6 +453,7 @@ def test_what_is_not_served_is_refused_in_json(
     assert answer.json()["error"]
 
 
+@NO_DATABASE
 def test_a_private_address_wants_leave(world: World, mark: str) -> None:
     """The same address as ever, in a row of the admin's that does not allow private ones."""
     body = {"model": f"{CAREFUL}/gpt-plain.{mark}", "messages": USER}

@@ -42,6 +42,7 @@ def killed(recorder: Recorder) -> None:
     os.close(handle)
 
 
+@pytest.mark.one_database  # what is kept of a call is the files', and takes three seconds
 def test_calls_that_a_full_disk_took_survive_a_kill_at_worst_without_texts(
     project: ProjectInfo, make_recorder: Make, fill_the_disk: Callable[[], None]
 ) -> None:
