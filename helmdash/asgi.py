@@ -28,12 +28,12 @@ from helmdash.api.stopping import ShutdownMiddleware  # noqa: E402
 from helmdash.cli.orphans import end_with_parent  # noqa: E402
 from helmdash.core.access.client_address import parse_networks  # noqa: E402
 from helmdash.doors.body import Bodies, Limits  # noqa: E402
-from helmdash.doors.directory import Directory  # noqa: E402
+from helmdash.doors.callers.directory import Directory  # noqa: E402
+from helmdash.doors.callers.knocks import Knocks  # noqa: E402
+from helmdash.doors.callers.proxies import behind_proxies  # noqa: E402
+from helmdash.doors.callers.sessions import Sessions  # noqa: E402
 from helmdash.doors.front import Front  # noqa: E402
-from helmdash.doors.knocks import Knocks  # noqa: E402
 from helmdash.doors.patience import DatabaseWatch, Patient  # noqa: E402
-from helmdash.doors.proxies import behind_proxies  # noqa: E402
-from helmdash.doors.sessions import Sessions  # noqa: E402
 from helmdash.gateway.app import Gateway  # noqa: E402
 from helmdash.heavy import FORWARDER_KEY, WorkerForwarder  # noqa: E402
 from helmdash.huge_pages import use_huge_pages_once  # noqa: E402

@@ -14,10 +14,10 @@ from helmdash.api.problems import Code, Problem, problem_of_fault
 from helmdash.core.access.client_address import counted_as
 from helmdash.core.access.permissions import Actor, Forbidden, Right
 from helmdash.doors.asgi import headers_of
-from helmdash.doors.directory import KeyContext
+from helmdash.doors.callers.directory import KeyContext
+from helmdash.doors.callers.keys import look_up, presented_keys
 from helmdash.doors.faults import Fault, NoKey
 from helmdash.doors.front import KEY_CONTEXT_KEY
-from helmdash.doors.keys import look_up, presented_keys
 from helmdash.doors.limits import key_limits
 from helmdash.queries.access.access import Caller, ProjectInfo, person_of, projects_of
 
@@ -84,7 +84,7 @@ def _caller_of(request: HttpRequest) -> Caller | None:
 
 
 def keys_of(request: HttpRequest) -> tuple[str, ...]:
-    """The keys that came along with a request (helmdash.doors.keys)."""
+    """The keys that came along with a request (helmdash.doors.callers.keys)."""
     scope = getattr(request, "scope", None)
     if scope is not None:
         return presented_keys(headers_of(scope))

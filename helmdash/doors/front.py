@@ -28,16 +28,16 @@ from helmdash.doors.asgi import (
     replay,
 )
 from helmdash.doors.body import ANONYMOUS, Bodies, has_body, without_body
-from helmdash.doors.directory import Directory
+from helmdash.doors.callers.directory import Directory
+from helmdash.doors.callers.keys import admit, owner_of, presented_keys
+from helmdash.doors.callers.proxies import address_of
+from helmdash.doors.callers.sessions import Sessions
+from helmdash.doors.callers.sign_in import SignInBrake
+from helmdash.doors.callers.strangers import Strangers
 from helmdash.doors.faults import BodyPacked, BodyTooLarge, BodyTooSlow, Fault, NoKey
 from helmdash.doors.heavy import is_handed_on
-from helmdash.doors.keys import admit, owner_of, presented_keys
 from helmdash.doors.named_catalogs import CATALOG_PAGE, NamedCatalogs
 from helmdash.doors.problems import problem_of_fault
-from helmdash.doors.proxies import address_of
-from helmdash.doors.sessions import Sessions
-from helmdash.doors.sign_in import SignInBrake
-from helmdash.doors.strangers import Strangers
 from helmdash.doors.wanted import Wanted, wanted_of
 
 API_PREFIX = "/api/v1/"

@@ -21,12 +21,12 @@ from helmdash.doors.asgi import (
     note_known,
 )
 from helmdash.doors.body import Bodies
-from helmdash.doors.directory import Directory
+from helmdash.doors.callers.directory import Directory
+from helmdash.doors.callers.keys import admit, owner_of
+from helmdash.doors.callers.knocks import Knocks
+from helmdash.doors.callers.proxies import address_of
 from helmdash.doors.faults import Fault
 from helmdash.doors.heavy import is_handed_on
-from helmdash.doors.keys import admit, owner_of
-from helmdash.doors.knocks import Knocks
-from helmdash.doors.proxies import address_of
 from helmdash.gateway import counting, kept_replies, models
 from helmdash.gateway.calls import Calls
 from helmdash.gateway.lost import is_lost, turn_back

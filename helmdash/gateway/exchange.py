@@ -15,7 +15,7 @@ from helmdash.core.calls.lanes import Lane, lane_of
 from helmdash.core.conversations.clients import Client
 from helmdash.core.conversations.fingerprints import ChatTraces
 from helmdash.core.upstreams.endpoints import Endpoint
-from helmdash.doors.directory import KeyContext
+from helmdash.doors.callers.directory import KeyContext
 from helmdash.gateway.message_digest import traces_of
 from helmdash.gateway.options import RequestOptions
 from helmdash.gateway.outgoing import OutgoingRequest

@@ -18,8 +18,8 @@ from helmdash import conf
 from helmdash.core.access.wrong_addresses import Dialect, advice, dialect_of
 from helmdash.doors.answers import send_problem
 from helmdash.doors.asgi import Scope, Send
-from helmdash.doors.keys import presented_keys
-from helmdash.doors.knocks import Knocks
+from helmdash.doors.callers.keys import presented_keys
+from helmdash.doors.callers.knocks import Knocks
 from helmdash.doors.problems import not_found as problem_not_found
 from helmdash.gateway.refusals import not_found
 from helmdash.gateway.responder import Header, Responder

@@ -9,7 +9,7 @@ from datetime import datetime
 from helmdash.core.budgets.model_names import beta_window, split_window
 from helmdash.core.conversations.clients import client_of
 from helmdash.core.values import quick_value
-from helmdash.doors.directory import KeyContext
+from helmdash.doors.callers.directory import KeyContext
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.options import RequestOptions
 from helmdash.gateway.outgoing import OutgoingRequest

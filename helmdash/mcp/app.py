@@ -8,13 +8,13 @@ from typing import Any
 
 from helmdash.doors.asgi import Disconnected, Receive, Scope, Send, headers_of, note_known, replay
 from helmdash.doors.body import Bodies
-from helmdash.doors.directory import Directory
+from helmdash.doors.callers.directory import Directory
+from helmdash.doors.callers.keys import admit, owner_of
+from helmdash.doors.callers.proxies import address_of
 from helmdash.doors.faults import BadBody, Fault
 from helmdash.doors.heavy import is_handed_on
-from helmdash.doors.keys import admit, owner_of
 from helmdash.doors.named_catalogs import NamedCatalogs
 from helmdash.doors.patience import DatabaseWatch
-from helmdash.doors.proxies import address_of
 from helmdash.doors.validation import read_object
 from helmdash.mcp.address import check_address
 from helmdash.mcp.refusals import (

@@ -20,12 +20,12 @@ from helmdash.core.telemetry.nesting import Nameless, SpanKey
 from helmdash.core.telemetry.values import Span
 from helmdash.doors.asgi import Disconnected, Message, Receive, Scope, Send, headers_of, note_known
 from helmdash.doors.body import Bodies, is_plain
-from helmdash.doors.directory import Directory
+from helmdash.doors.callers.directory import Directory
+from helmdash.doors.callers.keys import admit, owner_of
+from helmdash.doors.callers.knocks import Knocks
+from helmdash.doors.callers.proxies import address_of
 from helmdash.doors.faults import Fault, NoKey
 from helmdash.doors.heavy import is_handed_on
-from helmdash.doors.keys import admit, owner_of
-from helmdash.doors.knocks import Knocks
-from helmdash.doors.proxies import address_of
 from helmdash.metrics import telemetry_records
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.recorder import Recorder, RecorderFull

@@ -19,8 +19,8 @@ from typing import Final
 from django.db import DatabaseError
 
 from helmdash.doors.asgi import Receive, Scope, Send, headers_of, note_endless, note_known
+from helmdash.doors.callers.sessions import Sessions
 from helmdash.doors.faults import SessionsUnavailable
-from helmdash.doors.sessions import Sessions
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.queries.news import news_mark
 

@@ -16,8 +16,8 @@ from helmdash.api.routes import ROUTES as API_ROUTES
 from helmdash.core.access.permissions import Scope
 from helmdash.doors.asgi import Message
 from helmdash.doors.body import Bodies, Limits
-from helmdash.doors.directory import Directory, KeyContext
-from helmdash.doors.knocks import Knocks
+from helmdash.doors.callers.directory import Directory, KeyContext
+from helmdash.doors.callers.knocks import Knocks
 from helmdash.gateway import routes as gateway_routes
 from helmdash.gateway.app import Gateway
 from helmdash.mcp.problems import problem_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tracemalloc
 
-from helmdash.doors.directory import Directory
+from helmdash.doors.callers.directory import Directory
 
 _KEYS, _LONG = 300, 16_000
 

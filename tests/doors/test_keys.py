@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helmdash.doors.keys import presented_keys
+from helmdash.doors.callers.keys import presented_keys
 
 
 @pytest.mark.parametrize(

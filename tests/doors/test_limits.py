@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from helmdash.doors.callers.keys import look_up
 from helmdash.doors.faults import (
     ExpiredKey,
     Fault,
@@ -14,7 +15,6 @@ from helmdash.doors.faults import (
     TooManyWrongKeys,
     UnknownKey,
 )
-from helmdash.doors.keys import look_up
 from helmdash.doors.limits import KeyLimits
 from helmdash.metrics import limited_requests
 from helmdash.queries.access.access import Caller, ProjectInfo

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import MemberRole
 from helmdash.core.access.wrong_addresses import Dialect
-from helmdash.doors.knocks import Knocks
+from helmdash.doors.callers.knocks import Knocks
 from helmdash.operations.access import wrong_addresses
 from helmdash.operations.access.wrong_addresses import MOST_ROWS, Knocked
 from helmdash.queries.access import wrong_addresses as queries

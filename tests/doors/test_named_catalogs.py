@@ -13,10 +13,10 @@ from django.db import OperationalError
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.doors.body import Bodies, Limits
-from helmdash.doors.directory import Directory, KeyContext
+from helmdash.doors.callers.directory import Directory, KeyContext
+from helmdash.doors.callers.sessions import Sessions
 from helmdash.doors.front import Front
 from helmdash.doors.named_catalogs import NamedCatalogs
-from helmdash.doors.sessions import Sessions
 from helmdash.heavy import FORWARDER_KEY, WorkerForwarder
 from helmdash.mcp.resources import RESOURCES
 from helmdash.operations.fitting.catalogs import import_catalog

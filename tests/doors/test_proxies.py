@@ -9,7 +9,7 @@ import pytest
 
 from helmdash.core.access.client_address import parse_networks
 from helmdash.doors.asgi import Message, Receive, Scope, Send
-from helmdash.doors.proxies import address_of, behind_proxies
+from helmdash.doors.callers.proxies import address_of, behind_proxies
 
 
 def seen(trusted: list[str], peer: Any, *headers: tuple[bytes, bytes]) -> tuple[str, str]:

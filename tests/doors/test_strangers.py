@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from helmdash.doors.asgi import CONNECTION_KEY
+from helmdash.doors.callers.sessions import Sessions
+from helmdash.doors.callers.strangers import Strangers
 from helmdash.doors.faults import SessionsUnavailable
-from helmdash.doors.sessions import Sessions
-from helmdash.doors.strangers import Strangers
 from helmdash.upstream import oidc
 
 COOKIE = {b"cookie": b"theme=dark; sessionid=of-somebody"}

@@ -21,8 +21,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from helmdash.doors.asgi import Message
 from helmdash.doors.body import Bodies, Limits
-from helmdash.doors.directory import Directory, KeyContext
-from helmdash.doors.knocks import Knocks
+from helmdash.doors.callers.directory import Directory, KeyContext
+from helmdash.doors.callers.knocks import Knocks
 from helmdash.operations.recorder import recorder
 from helmdash.otlp.app import OtlpApp
 from helmdash.queries.access.access import Caller, find_caller

@@ -14,7 +14,7 @@ from django.test import Client
 
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.doors.asgi import ENDLESS_KEY, KNOWN_KEY, Message
-from helmdash.doors.sessions import Sessions
+from helmdash.doors.callers.sessions import Sessions
 from helmdash.operations.access import members
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.pages import stream

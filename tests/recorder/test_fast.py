@@ -16,7 +16,7 @@ from django.test import Client
 from helmdash.api.fast import FastReports
 from helmdash.core.access.permissions import SHELL
 from helmdash.doors.asgi import Message, Receive, Scope, Send
-from helmdash.doors.directory import read_key_context
+from helmdash.doors.callers.directory import read_key_context
 from helmdash.doors.front import BODY_KEY, KEY_CONTEXT_KEY
 from helmdash.operations.recorder import facade
 from helmdash.records.models import Call

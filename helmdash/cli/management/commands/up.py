@@ -254,7 +254,7 @@ def _serve(env: conf.Env) -> None:
         use_colors=False if os.environ.get("NO_COLOR") else None,
         access_log=False,
         server_header=False,
-        # helmdash.doors.proxies reads them, from proxies that the operator has named.
+        # helmdash.doors.callers.proxies reads them, from proxies that the operator has named.
         proxy_headers=False,
         timeout_graceful_shutdown=env.stop_seconds,
         # By name, so that each of several workers finds it.

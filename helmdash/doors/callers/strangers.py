@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from django.conf import settings
 
 from helmdash.doors.asgi import App, Message, Receive, Scope, Send, connection_of
+from helmdash.doors.callers.sessions import Sessions
 from helmdash.doors.faults import SessionsUnavailable
 from helmdash.doors.patience import LIVENESS
-from helmdash.doors.sessions import Sessions
 
 # A second, so that one which waits for the database does not hold up all others.
 _AT_ONCE = 2

@@ -12,7 +12,7 @@ from urllib.parse import unquote_plus
 
 from django.utils import timezone
 
-from helmdash.doors.directory import Directory, KeyContext
+from helmdash.doors.callers.directory import Directory, KeyContext
 from helmdash.doors.faults import ExpiredKey, Fault, NoKey
 from helmdash.doors.limits import key_limits
 from helmdash.operations.access.keys import note_use
@@ -44,9 +44,9 @@ async def admit(
 ) -> KeyContext:
     """What holds for the owner of the first known key; a request of it is counted.
 
-    address: whom limits count the request as (doors.proxies.address_of). Raises NoKey, UnknownKey,
-    ExpiredKey, TooManyWrongKeys, TooManyRequests, and KeysUnavailable where the database is
-    unavailable.
+    address: whom limits count the request as (doors.callers.proxies.address_of). Raises NoKey,
+    UnknownKey, ExpiredKey, TooManyWrongKeys, TooManyRequests, and KeysUnavailable where the
+    database is unavailable.
     """
     keys = presented_keys(headers, query)
     if not keys:
