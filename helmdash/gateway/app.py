@@ -30,10 +30,6 @@ from helmdash.doors.heavy import is_handed_on
 from helmdash.gateway import counting, kept_replies, models
 from helmdash.gateway.calls import Calls
 from helmdash.gateway.lost import is_lost, turn_back
-from helmdash.gateway.options import (
-    options_of,
-    parse,
-)
 from helmdash.gateway.refusals import (
     Refusal,
     forbidden,
@@ -42,10 +38,14 @@ from helmdash.gateway.refusals import (
     wrong_method,
 )
 from helmdash.gateway.reply_keepers import ReplyKeepers
-from helmdash.gateway.request import GatewayRequest
+from helmdash.gateway.requests.options import (
+    options_of,
+    parse,
+)
+from helmdash.gateway.requests.request import GatewayRequest
+from helmdash.gateway.requests.routes import Action, Route, find_route
+from helmdash.gateway.requests.sizes import check_sizes
 from helmdash.gateway.responder import Header, Responder
-from helmdash.gateway.routes import Action, Route, find_route
-from helmdash.gateway.sizes import check_sizes
 from helmdash.operations.recorder import Recorder
 from helmdash.providers.wire import WireError
 from helmdash.upstream.client import UpstreamClient

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.values import quick_value
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.refusals import Refusal
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.wire import WireError
 

@@ -9,20 +9,20 @@ import orjson
 
 from helmdash.doors.asgi import Receive
 from helmdash.gateway.budgeting import check_budget
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.capture.recording import CallRecording
 from helmdash.gateway.forwarding.forwarder import Forwarder
 from helmdash.gateway.forwarding.response_headers import remediation_headers
 from helmdash.gateway.kept_ids import check_kept_ids
 from helmdash.gateway.local_models import LocalModels
-from helmdash.gateway.naming import name_conversation
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.placing import place
 from helmdash.gateway.prompt_weight import weigh
 from helmdash.gateway.refusals import Refusal, bad_request
 from helmdash.gateway.remediation.remediator import Remediator
 from helmdash.gateway.reply_keepers import ReplyKeepers
-from helmdash.gateway.request import GatewayRequest
+from helmdash.gateway.requests.exchange import Exchange
+from helmdash.gateway.requests.naming import name_conversation
+from helmdash.gateway.requests.request import GatewayRequest
 from helmdash.gateway.responder import Header, Responder
 from helmdash.operations.recorder import Recorder
 from helmdash.providers.errors import BadRequest

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from helmdash.gateway import budgeting
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.kept_ids import check_kept_ids
 from helmdash.gateway.placing import place
 from helmdash.gateway.prompt_weight import weigh
 from helmdash.gateway.refusals import bad_request
 from helmdash.gateway.reply_keepers import ReplyKeepers
-from helmdash.gateway.request import GatewayRequest
+from helmdash.gateway.requests.exchange import Exchange
+from helmdash.gateway.requests.request import GatewayRequest
 from helmdash.gateway.responder import Responder, passed_headers
 from helmdash.providers.errors import BadRequest
 from helmdash.providers.protocols import TokenCounting

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind, WireFormat
 from helmdash.gateway import kept_objects
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.refusals import Refusal, not_kept
 from helmdash.gateway.reply_keepers import ReplyKeepers
+from helmdash.gateway.requests.exchange import Exchange
 
 
 async def check_kept_ids(exchange: Exchange, parsed: dict[str, Any], keepers: ReplyKeepers) -> None:

@@ -16,7 +16,7 @@ from helmdash.doors.faults import DatabaseUnavailable
 from helmdash.gateway.forwarding.upstream_reply import MOST_REPLY_BYTES, error_of
 from helmdash.gateway.refusals import Refusal, bad_request, not_found
 from helmdash.gateway.reply_keepers import ReplyKeepers
-from helmdash.gateway.request import GatewayRequest
+from helmdash.gateway.requests.request import GatewayRequest
 from helmdash.gateway.responder import Responder, passed_headers
 from helmdash.operations.recording.later_replies import LaterReply
 from helmdash.providers.errors import BadRequest

@@ -7,9 +7,9 @@ from typing import Any
 from helmdash import __version__, conf
 from helmdash.core.budgets.budgets import EffectiveBudget, MatchRule
 from helmdash.core.upstreams.endpoints import ProviderKind
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.placing import place
-from helmdash.gateway.request import GatewayRequest
+from helmdash.gateway.requests.exchange import Exchange
+from helmdash.gateway.requests.request import GatewayRequest
 from helmdash.gateway.responder import Responder
 from helmdash.providers import openai
 from helmdash.providers.ollama.http import post

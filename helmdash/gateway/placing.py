@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from helmdash.core.calls.completion import UnknownModel
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.refusals import not_found
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.upstream.listings import Listings
 
 

@@ -1,7 +1,7 @@
 """Completer: asks a model for a whole reply, for an operation of our own, and tells how it went.
 
 It goes where the gateway would send the same model, and what it hands back is what the gateway
-records of a call (gateway/exchange.py), so that both are judged alike.
+records of a call (gateway/requests/exchange.py), so that both are judged alike.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from helmdash.doors.asgi import Message
 from helmdash.doors.body import Bodies, Limits
 from helmdash.doors.callers.directory import Directory, KeyContext
 from helmdash.doors.callers.knocks import Knocks
-from helmdash.gateway import routes as gateway_routes
 from helmdash.gateway.app import Gateway
+from helmdash.gateway.requests import routes as gateway_routes
 from helmdash.mcp.problems import problem_of
 from helmdash.mcp.resources import HEALTH_TEMPLATE, RESOURCES, read_resource
 from helmdash.mcp.tools import TOOLS

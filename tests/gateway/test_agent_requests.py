@@ -13,8 +13,8 @@ from helmdash.core.agents.reading import agent_call
 from helmdash.core.agents.values import AgentCall, RequestFacts
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.conversations.clients import client_of
-from helmdash.gateway.request_facts import request_facts
-from helmdash.gateway.routes import find_route
+from helmdash.gateway.requests.request_facts import request_facts
+from helmdash.gateway.requests.routes import find_route
 from helmdash.installation import FIXTURES
 
 pytestmark = pytest.mark.one_database

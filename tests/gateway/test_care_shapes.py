@@ -16,7 +16,7 @@ from helmdash.gateway.histories.rewriting import form_of, rewritten
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.prompt_weight import weigh
 from helmdash.gateway.remediation.writing import written
-from helmdash.gateway.routes import Route, find_route
+from helmdash.gateway.requests.routes import Route, find_route
 from helmdash.providers import openai_responses
 from tests.gateway.house import MODELS, House
 from tests.gateway.narrow import texts

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.gateway.sizes import MOST_MESSAGES, MOST_PARTS, MOST_TOOLS
+from helmdash.gateway.requests.sizes import MOST_MESSAGES, MOST_PARTS, MOST_TOOLS
 from tests.gateway.world import World, model_of
 
 pytestmark = pytest.mark.xdist_group("gateway")

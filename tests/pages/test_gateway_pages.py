@@ -17,8 +17,8 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.upstreams.upstream_variables import VARIABLES
-from helmdash.gateway.options import RequestOptions
-from helmdash.gateway.routes import Action, find_route
+from helmdash.gateway.requests.options import RequestOptions
+from helmdash.gateway.requests.routes import Action, find_route
 from helmdash.operations.demo.loading import load_demo
 from helmdash.operations.recorder import recorder
 from helmdash.pages.parts import gateway_facts

@@ -20,8 +20,8 @@ from helmdash.doors.bodies.jsontext import MAX_DEPTH, BadJson, find_too_deep, lo
 from helmdash.doors.faults import BadBody
 from helmdash.doors.validation import read_object
 from helmdash.gateway import message_digest
-from helmdash.gateway.options import parse
 from helmdash.gateway.refusals import Refusal
+from helmdash.gateway.requests.options import parse
 from helmdash.providers import registry
 from helmdash.providers.errors import BadRequest, CannotTranslate
 from tests.gateway.mirror import SHAPES, chat

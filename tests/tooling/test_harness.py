@@ -200,7 +200,7 @@ print(told, conf.env())
 
 
 def test_chance_takes_another_course_in_each_fork() -> None:
-    code = "from helmdash.gateway.request import _chance; print(_chance.getrandbits(64))"
+    code = "from helmdash.gateway.requests.request import _chance; print(_chance.getrandbits(64))"
 
     drawn = {
         run_python("-c", code, env={"PATH": os.defpath}, timeout=_SECONDS).stdout for _ in range(2)

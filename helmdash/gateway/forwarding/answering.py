@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import assert_never
 
 from helmdash.core.calls.usage import normalise_usage
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.levels import level_of
 from helmdash.gateway.forwarding.overflow_errors import is_json_body, normalise_overflow_error
 from helmdash.gateway.forwarding.response_headers import own_headers
 from helmdash.gateway.forwarding.upstream_reply import ErrorReply, NoReply, WholeReply
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.gateway.responder import Header, Response
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.pipes import Pipe
 from helmdash.gateway.outgoing import OutgoingRequest
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.gateway.responder import JSON, Header
 from helmdash.providers.openai import embeddings
 from helmdash.providers.protocols import HttpRequest, UpstreamFormat

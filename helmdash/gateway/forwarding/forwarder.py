@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from helmdash.doors.asgi import Receive
 from helmdash.doors.http.turns import Turns
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.answering import response_to
 from helmdash.gateway.forwarding.capture.recording import CallRecording
 from helmdash.gateway.forwarding.interruption import response_to_interruption
@@ -21,6 +20,7 @@ from helmdash.gateway.forwarding.watching import ClientWatch
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.refusals import Refusal
 from helmdash.gateway.remediation.fresh_starts import FreshStarts
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.gateway.responder import Responder, Response
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.spoken_formats import SpokenFormats

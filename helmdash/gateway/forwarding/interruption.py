@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.response_headers import own_headers
 from helmdash.gateway.forwarding.upstream_reply import error_of
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.gateway.responder import Response
 from helmdash.providers.wire import WireError
 from helmdash.upstream.failures import UpstreamFailed

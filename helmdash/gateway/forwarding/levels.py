@@ -6,7 +6,7 @@ from helmdash.core.budgets.health import level_for
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.usage import Usage
 from helmdash.core.truncation.sizes import Sizes
-from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.operations.recording import truncation
 from helmdash.providers.wire import Reply
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from helmdash.core.upstreams.endpoints import WireFormat
-from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.gateway.responder import Header
 from helmdash.providers.anthropic.outcomes import message_id
 from helmdash.providers.wire import Reply

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.names_elsewhere import request_id_of
 from helmdash.gateway.forwarding.upstream_reply import ErrorReply, NoReply, WholeReply
+from helmdash.gateway.requests.exchange import Exchange
 
 
 def note_reply(exchange: Exchange, reply: NoReply | ErrorReply | WholeReply) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from helmdash.core.budgets.refused_windows import refused_window
 from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 from helmdash.gateway.budgeting import estimate
-from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.wire import WireError
 

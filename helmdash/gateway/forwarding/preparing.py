@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from helmdash.core.upstreams.endpoints import LEAST_SECRET_CHARS, Endpoint
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.attempt import Attempt, Translator
 from helmdash.gateway.forwarding.chat import chat_request
 from helmdash.gateway.forwarding.client_headers import with_client_headers
 from helmdash.gateway.forwarding.embeddings import embedding_request
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.refusals import unspeakable
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.protocols import ClientFormat, HttpRequest
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from time import perf_counter_ns
 
 from helmdash.doors.http.turns import Turns
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.capture.recording import CallRecording
 from helmdash.gateway.forwarding.capture.tally import StreamTally
 from helmdash.gateway.forwarding.names_elsewhere import request_id_of
@@ -13,6 +12,7 @@ from helmdash.gateway.forwarding.response_headers import own_headers
 from helmdash.gateway.forwarding.stream_pieces import StreamPieces
 from helmdash.gateway.forwarding.upstream_reply import StreamReply
 from helmdash.gateway.forwarding.watching import ClientWatch
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.gateway.responder import Responder
 
 

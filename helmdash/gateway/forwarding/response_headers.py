@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.names_elsewhere import request_id_header
 from helmdash.gateway.remediation_state import RemediationState
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.gateway.responder import Header
 
 # Clients take headers of 8 KiB and more; what is beyond this stands in the record.

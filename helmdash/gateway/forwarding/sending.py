@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from time import perf_counter_ns
 
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.attempt import Attempt
 from helmdash.gateway.forwarding.preparing import prepare
 from helmdash.gateway.forwarding.upstream_reply import (
@@ -16,6 +15,7 @@ from helmdash.gateway.forwarding.upstream_reply import (
     read_reply,
 )
 from helmdash.gateway.remediation.fresh_starts import FreshStarts
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.heavy import end_turn
 from helmdash.providers.protocols import ClientFormat
 from helmdash.upstream.client import UpstreamClient

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from helmdash.core.calls.capture import Capture
 from helmdash.core.conversations.fingerprints import ChainLinks
 from helmdash.core.conversations.repeated_streams import StreamRequest, mark_of
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.histories.history import History
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.operations.care import restart_of
 from helmdash.operations.recording.inference import find_conversation
 

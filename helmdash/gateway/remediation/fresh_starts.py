@@ -7,13 +7,13 @@ from functools import partial
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.care.reminders import package_bytes
 from helmdash.core.care.restarts import Beginning
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.remediation import steps
 from helmdash.gateway.remediation.database import Database, StepUnavailable
 from helmdash.gateway.remediation.recent_restarts import RecentRestarts
 from helmdash.gateway.remediation.writing import bytes_of, written
 from helmdash.gateway.remediation_state import CLEAR, RemediationState
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.operations import care
 from helmdash.providers.protocols import ClientFormat
 

@@ -7,8 +7,8 @@ from math import inf
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway import budgeting
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.outgoing import OutgoingRequest
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.operations import care
 
 # Expected tokens are within a few percent of the reported ones while the text is of one kind. A

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from helmdash.core.calls.capture import Capture
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.histories.history import history_of
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.remediation.database import Database
@@ -15,6 +14,7 @@ from helmdash.gateway.remediation.recent_restarts import RecentRestarts
 from helmdash.gateway.remediation.step_words import with_words
 from helmdash.gateway.remediation.stepping import Stepper
 from helmdash.gateway.remediation_state import RemediationState
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.operations.recorder import Recorder
 from helmdash.providers.protocols import ClientFormat
 

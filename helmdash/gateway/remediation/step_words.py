@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.remediation.lengths import expected_tokens, limit_tokens
 from helmdash.gateway.remediation.steps import Step
 from helmdash.gateway.remediation.writing import written
 from helmdash.gateway.remediation_state import CLEAR, NONE, RemediationState
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.providers.protocols import ClientFormat
 
 

@@ -8,7 +8,6 @@ from functools import partial
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.care.restarts import prompt_of
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.remediation import steps
 from helmdash.gateway.remediation.database import Database, StepUnavailable
 from helmdash.gateway.remediation.due_steps import DueSteps
@@ -16,6 +15,7 @@ from helmdash.gateway.remediation.finding import concerned, links_of
 from helmdash.gateway.remediation.known_names import KnownNames
 from helmdash.gateway.remediation.recent_restarts import RecentRestarts
 from helmdash.gateway.remediation_state import CLEAR, RemediationState
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.operations.recorder import Recorder
 from helmdash.providers.protocols import ClientFormat
 

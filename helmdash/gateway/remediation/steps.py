@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.care.restarts import Beginning, prompt_of
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.histories.history import History
 from helmdash.gateway.remediation.finding import stream_of, unnamed_conversation
 from helmdash.gateway.remediation.lengths import limit_tokens
 from helmdash.gateway.remediation.writing import written
 from helmdash.gateway.remediation_state import CLEAR, GUIDE, NONE, RemediationState
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.operations import care
 from helmdash.providers.protocols import ClientFormat
 

@@ -10,7 +10,7 @@ from helmdash.gateway.histories.history import History
 from helmdash.gateway.histories.rewriting import rewritten
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.prompt_weight import weigh, with_user_text
-from helmdash.gateway.routes import Route
+from helmdash.gateway.requests.routes import Route
 from helmdash.providers.protocols import ClientFormat
 
 

@@ -6,7 +6,7 @@ from time import perf_counter_ns
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
-from helmdash.gateway.exchange import NS_PER_MS, Exchange
+from helmdash.gateway.requests.exchange import NS_PER_MS, Exchange
 
 
 def bare_capture_of(exchange: Exchange) -> Capture:

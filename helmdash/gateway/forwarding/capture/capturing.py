@@ -8,10 +8,10 @@ from time import perf_counter_ns
 from helmdash.core.calls.capture import MOST_REPLY_ID_CHARS, Capture, SentSizes
 from helmdash.core.calls.routes import CallRoute
 from helmdash.core.text.tokens import utf8_bytes
-from helmdash.gateway.exchange import KEEPS_NOTHING, NS_PER_MS, Exchange
 from helmdash.gateway.forwarding.capture.error_codes import kept_error_code
 from helmdash.gateway.forwarding.names_elsewhere import names_elsewhere, reply_id_elsewhere
 from helmdash.gateway.message_digest import call_links, kept_messages
+from helmdash.gateway.requests.exchange import KEEPS_NOTHING, NS_PER_MS, Exchange
 from helmdash.providers.wire import ChatRequest, Other, Reply
 
 # What Anthropic and OpenAI call a summary that the provider itself has put into a history.

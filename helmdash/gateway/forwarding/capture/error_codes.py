@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from helmdash.core.calls.withheld import kept_code
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.message_digest import turns_of
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.providers.wire import WireError
 
 

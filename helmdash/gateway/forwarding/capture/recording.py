@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 
 from helmdash.core.calls.capture import Capture
-from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.capture.bare_capture import bare_capture_of
 from helmdash.gateway.forwarding.capture.capturing import capture_of
 from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.refusals import busy
 from helmdash.gateway.remediation.remediator import Remediator
 from helmdash.gateway.reply_keepers import ReplyKeepers
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.operations.recorder import Recorder
 
 log = logging.getLogger(__name__)

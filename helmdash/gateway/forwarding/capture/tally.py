@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from time import perf_counter_ns
 
-from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.requests.exchange import Exchange
 from helmdash.providers.shared.collecting import Collector
 from helmdash.providers.wire import (
     Event,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from helmdash.core.agents.names import agent_name, foreign_name
 from helmdash.core.agents.reading import agent_call, is_no_agents
-from helmdash.gateway.exchange import Exchange
-from helmdash.gateway.options import conversation_of
-from helmdash.gateway.request_facts import request_facts
+from helmdash.gateway.requests.exchange import Exchange
+from helmdash.gateway.requests.options import conversation_of
+from helmdash.gateway.requests.request_facts import request_facts
 from helmdash.providers.wire import ChatRequest
 
 

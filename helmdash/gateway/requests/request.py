@@ -10,11 +10,11 @@ from helmdash.core.budgets.model_names import beta_window, split_window
 from helmdash.core.conversations.clients import client_of
 from helmdash.core.values import quick_value
 from helmdash.doors.callers.directory import KeyContext
-from helmdash.gateway.exchange import Exchange
-from helmdash.gateway.options import RequestOptions
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.refusals import bad_request
-from helmdash.gateway.routes import Route
+from helmdash.gateway.requests.exchange import Exchange
+from helmdash.gateway.requests.options import RequestOptions
+from helmdash.gateway.requests.routes import Route
 
 _MODEL_CHARS = 255  # as long as records keep it
 # Ids have to differ, not to be secret: no system call for each.

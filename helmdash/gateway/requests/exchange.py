@@ -17,10 +17,10 @@ from helmdash.core.conversations.fingerprints import ChatTraces
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.callers.directory import KeyContext
 from helmdash.gateway.message_digest import traces_of
-from helmdash.gateway.options import RequestOptions
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.remediation_state import RemediationState
-from helmdash.gateway.routes import Route
+from helmdash.gateway.requests.options import RequestOptions
+from helmdash.gateway.requests.routes import Route
 from helmdash.operations.recorder import Unit
 from helmdash.providers.shared.collecting import Collector
 from helmdash.providers.wire import ChatRequest, Object, Reply, WireError

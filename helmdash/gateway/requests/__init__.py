@@ -1,0 +1,1 @@
+"""One request as it came in: where it leads, what it asks for, and the call that it becomes."""
