@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from helmdash.gateway.forwarding.pipes import Pipe, dropping_pipe, native_pipe
+from helmdash.gateway.forwarding.streams.pipes import Pipe, dropping_pipe, native_pipe
 from helmdash.providers import anthropic, gemini, ollama, openai, openai_responses
 from helmdash.providers.protocols import ClientFormat, ReplyContext
 from helmdash.providers.shared.sse import SseDecoder

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from helmdash.doors.http.turns import Turns
-from helmdash.gateway.forwarding.stream_pieces import StreamPieces
+from helmdash.gateway.forwarding.streams.stream_pieces import StreamPieces
 
 _EVENT = b'data: {"choices":[{"delta":{"content":"word "}}]}\n\n'
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.core.values import quick_value
-from helmdash.gateway.forwarding.pipes import Pipe
+from helmdash.gateway.forwarding.streams.pipes import Pipe
 from helmdash.gateway.responder import Header
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.wire import Reply, WireError

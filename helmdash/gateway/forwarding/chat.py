@@ -7,7 +7,12 @@ from dataclasses import replace
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.core.values import quick_value
 from helmdash.gateway.forwarding.context_array import is_dropped
-from helmdash.gateway.forwarding.pipes import Pipe, dropping_pipe, native_pipe, translating_pipe
+from helmdash.gateway.forwarding.streams.pipes import (
+    Pipe,
+    dropping_pipe,
+    native_pipe,
+    translating_pipe,
+)
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.requests.exchange import Exchange
 from helmdash.gateway.responder import JSON, Header

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.gateway.forwarding.pipes import Pipe
+from helmdash.gateway.forwarding.streams.pipes import Pipe
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.requests.exchange import Exchange
 from helmdash.gateway.responder import JSON, Header

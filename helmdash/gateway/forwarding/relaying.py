@@ -9,7 +9,7 @@ from helmdash.gateway.forwarding.capture.recording import CallRecording
 from helmdash.gateway.forwarding.capture.tally import StreamTally
 from helmdash.gateway.forwarding.names_elsewhere import request_id_of
 from helmdash.gateway.forwarding.response_headers import own_headers
-from helmdash.gateway.forwarding.stream_pieces import StreamPieces
+from helmdash.gateway.forwarding.streams.stream_pieces import StreamPieces
 from helmdash.gateway.forwarding.upstream_reply import StreamReply
 from helmdash.gateway.forwarding.watching import ClientWatch
 from helmdash.gateway.requests.exchange import Exchange
