@@ -21,9 +21,9 @@ from helmdash.core.alerts.channels import HttpPost, Mail, Notice, Outgoing, Targ
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.operations.alerts.delivering import Outcome, Send
 from helmdash.providers.protocols import HttpRequest
-from helmdash.upstream import apprise_sending
 from helmdash.upstream.client import Timeouts, UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
+from helmdash.upstream.services import apprise_sending
 
 # A receiver that needs longer holds up what else its project sends; it is asked again.
 _SECONDS = 10.0

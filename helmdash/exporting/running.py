@@ -24,7 +24,7 @@ from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
 
 if TYPE_CHECKING:
-    from helmdash.upstream.trace_export import Sent
+    from helmdash.upstream.services.trace_export import Sent
 
 _has_followed = False
 
@@ -135,7 +135,7 @@ def _sender(
 ) -> Callable[[Sequence[JudgedSpan]], Sent]:
     """Raises ValueError for headers that are none; the function raises UpstreamFailed."""
     # The generated classes of OTLP are loaded where somebody exports, and not by every server.
-    from helmdash.upstream.trace_export import Receiver, send_spans
+    from helmdash.upstream.services.trace_export import Receiver, send_spans
 
     receiver = Receiver(
         url=target.url, headers=target.headers(), allow_private=target.allow_private

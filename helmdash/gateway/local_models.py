@@ -21,8 +21,8 @@ from helmdash.operations.recording.masking import masker
 from helmdash.providers.ollama.shown import own_num_ctx
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listings import Listings
+from helmdash.upstream.logs.request_log import LogEntry, LoggedError, LoggedReply, RequestLog
 from helmdash.upstream.ollama.windows import Windows
-from helmdash.upstream.request_log import LogEntry, LoggedError, LoggedReply, RequestLog
 
 _FOLDER = ("logs", "ollama")
 

@@ -12,7 +12,7 @@ from helmdash.doors.asgi import CONNECTION_KEY
 from helmdash.doors.callers.sessions import Sessions
 from helmdash.doors.callers.strangers import Strangers
 from helmdash.doors.faults import SessionsUnavailable
-from helmdash.upstream import oidc
+from helmdash.upstream.services import oidc
 
 COOKIE = {b"cookie": b"theme=dark; sessionid=of-somebody"}
 

@@ -39,7 +39,7 @@ from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.exporting import export_states
 from helmdash.records.access.secrets import seal
 from helmdash.records.models import AuditEntry, Exporter, PendingExport, Round
-from helmdash.upstream.trace_export import address_of
+from helmdash.upstream.services.trace_export import address_of
 from tests.factories import make_capture, make_key, make_project, record, sign_in
 
 

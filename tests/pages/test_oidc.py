@@ -16,7 +16,7 @@ from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.operations.access.members import set_member
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import AuditEntry, Membership
-from helmdash.upstream import oidc
+from helmdash.upstream.services import oidc
 from tests.pages.hygiene import faults
 from tests.support.oidc import CLIENT_ID, CLIENT_SECRET, OidcProvider, run_provider
 

@@ -16,7 +16,6 @@ _LARGER = {
     "providers/openai_responses": 21,
     "records/admin": 21,
     "records/models": 29,
-    "upstream": 24,
 }
 
 

@@ -23,6 +23,7 @@ from helmdash.providers.ollama.context_array import ContextDropper, without_cont
 from helmdash.providers.ollama.shown import num_ctx_of, read_show, with_num_ctx
 from helmdash.providers.ollama.stream_reader import OllamaStreamReader
 from helmdash.providers.wire import ChatRequest
+from helmdash.upstream.logs.request_log import RequestLog
 from helmdash.upstream.ollama import (
     ContextManager,
     NativeClient,
@@ -36,7 +37,6 @@ from helmdash.upstream.ollama import (
     discover,
 )
 from helmdash.upstream.ollama.windows import Windows
-from helmdash.upstream.request_log import RequestLog
 from tests.builders import make_budget
 from tests.support.processes import free_port
 from tests.support.upstreams.ollama_shim import MODEL, Ollama, run_shim

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from helmdash.upstream.log_files import prune
-from helmdash.upstream.request_log import LogEntry, LoggedError, RequestLog
+from helmdash.upstream.logs.log_files import prune
+from helmdash.upstream.logs.request_log import LogEntry, LoggedError, RequestLog
 from tests.support import ROOT
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -242,7 +242,7 @@ def test_processes_write_beside_each_other_and_at_their_end(folder: Path) -> Non
         import sys
         from datetime import UTC, datetime
         from pathlib import Path
-        from helmdash.upstream.request_log import LogEntry, RequestLog
+        from helmdash.upstream.logs.request_log import LogEntry, RequestLog
         log = RequestLog(Path({str(folder)!r}), max_bytes=20_000)
         for number in range(200):
             log.add(LogEntry(at=datetime(2026, 3, 1, tzinfo=UTC),

@@ -26,7 +26,7 @@ _UNASKED = 8
 # Where the database does not say so soon, whoever answers is told of that, too, and sooner.
 _PATIENCE_S = 0.5
 # Where an identity provider is asked meanwhile, whose time is its own: in places of their own, more
-# than can wait for it at once (upstream.oidc), so that the others are told so.
+# than can wait for it at once (upstream.services.oidc), so that the others are told so.
 _ASK_ELSEWHERE = frozenset({"/login/oidc/", "/login/oidc/done/"})
 _ELSEWHERE_AT_ONCE = 8
 _COOKIE = settings.SESSION_COOKIE_NAME.encode() + b"="

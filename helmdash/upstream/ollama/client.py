@@ -20,6 +20,7 @@ from helmdash.providers.shared.bodies import to_json
 from helmdash.providers.shared.members import without_nones
 from helmdash.providers.wire import Json, Object
 from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.logs.request_log import LogEntry, LoggedError, LoggedReply, RequestLog
 from helmdash.upstream.ollama.errors import OllamaError
 from helmdash.upstream.ollama.values import OllamaReply, Piece, Ping, read_answer
 from helmdash.upstream.ollama.wire import (
@@ -28,7 +29,6 @@ from helmdash.upstream.ollama.wire import (
     OllamaTransport,
     milliseconds_since,
 )
-from helmdash.upstream.request_log import LogEntry, LoggedError, LoggedReply, RequestLog
 
 _GENERATE, _CHAT = "generate", "chat"
 

@@ -23,8 +23,8 @@ from helmdash.operations.access.keys import AccessError
 from helmdash.operations.access.oidc_accounts import account_of
 from helmdash.pages import braking
 from helmdash.pages.views.account.sign_in import BACKEND, settle_project
-from helmdash.upstream import oidc
-from helmdash.upstream.oidc import OidcBusy, OidcFailed, Provider
+from helmdash.upstream.services import oidc
+from helmdash.upstream.services.oidc import OidcBusy, OidcFailed, Provider
 
 _log = logging.getLogger(__name__)
 _COOKIE: Final = "helmdash_oidc"

@@ -20,7 +20,7 @@ from time import monotonic, sleep
 from weakref import WeakMethod
 
 from helmdash.core.text.redaction import redact, redact_text
-from helmdash.upstream.log_files import DayFiles
+from helmdash.upstream.logs.log_files import DayFiles
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""The log of requests to an Ollama server, and its files."""

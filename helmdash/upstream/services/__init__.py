@@ -1,0 +1,1 @@
+"""Services that are no upstreams of models: sign-in, receivers of traces, Apprise."""
