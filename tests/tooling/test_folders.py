@@ -15,7 +15,6 @@ _LARGER = {
     "pages": 29,
     "providers/openai_responses": 21,
     "records/admin": 21,
-    "records/models": 29,
 }
 
 

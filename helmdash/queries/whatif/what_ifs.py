@@ -18,7 +18,7 @@ from helmdash.core.whatif.totals import OTHER_MODELS, Totals
 from helmdash.queries.lists.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.queries.whatif.walks import Span
 from helmdash.records.models import WhatIf
-from helmdash.records.models.whatif import WHAT_IF_STATES
+from helmdash.records.models.learned.whatif import WHAT_IF_STATES
 
 
 @answer("WhatIfChange")

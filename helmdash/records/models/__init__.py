@@ -38,25 +38,25 @@ from helmdash.records.models.conversations import (
     StoredMessage,
 )
 from helmdash.records.models.doors import KeptAnswer, Knock, SignInThrottle
-from helmdash.records.models.exporting import Exporter, PendingExport
 from helmdash.records.models.fitting import Fit
 from helmdash.records.models.health import HealthChange
-from helmdash.records.models.jobs import Job
+from helmdash.records.models.learned.suggestions import LearnedModel, Suggestion
+from helmdash.records.models.learned.trials import Trial, TrialCall
+from helmdash.records.models.learned.whatif import WhatIf
+from helmdash.records.models.learned.windows import LearnedWindow
 from helmdash.records.models.plans import PlanAttempt, PlanCatalog, PlanRecord, PlanStep
-from helmdash.records.models.recorder import RecorderLedger
-from helmdash.records.models.rollups import Rollup, RollupState, UncountedCalls
 from helmdash.records.models.rules import RuleSet
 from helmdash.records.models.saved_views import FirstView, SavedView
-from helmdash.records.models.schema import SchemaMark
 from helmdash.records.models.sessions import Look, OidcIdentity, SignedIn
-from helmdash.records.models.suggestions import LearnedModel, Suggestion
 from helmdash.records.models.telemetry import AwaitedSpan
 from helmdash.records.models.triage import FailureMark, TriageWord
-from helmdash.records.models.trials import Trial, TrialCall
+from helmdash.records.models.upkeep.exporting import Exporter, PendingExport
+from helmdash.records.models.upkeep.jobs import Job
+from helmdash.records.models.upkeep.recorder import RecorderLedger
+from helmdash.records.models.upkeep.rollups import Rollup, RollupState, UncountedCalls
+from helmdash.records.models.upkeep.schema import SchemaMark
+from helmdash.records.models.upkeep.weekly import WeeklySubscription
 from helmdash.records.models.upstreams import Upstream
-from helmdash.records.models.weekly import WeeklySubscription
-from helmdash.records.models.whatif import WhatIf
-from helmdash.records.models.windows import LearnedWindow
 
 __all__ = [
     "Alert",

@@ -10,7 +10,7 @@ from helmdash.core.alerts.channels import ChannelKind
 from helmdash.core.alerts.rules import NAME_CHARS, RuleKind, Severity
 from helmdash.records.fields import name_field, one_of, word_field
 from helmdash.records.models.access import Project
-from helmdash.records.models.exporting import Exporter
+from helmdash.records.models.upkeep.exporting import Exporter
 
 DELIVERY_STATES = ["waiting", "sent", "failed"]
 _SEVERITIES = [each.value for each in Severity]

@@ -10,7 +10,7 @@ from helmdash.core.budgets.trials import Arm
 from helmdash.core.evidence.trialling import TrialState
 from helmdash.records.fields import one_of, word_field
 from helmdash.records.models.access import Project
-from helmdash.records.models.suggestions import Suggestion
+from helmdash.records.models.learned.suggestions import Suggestion
 
 
 class Trial(models.Model):

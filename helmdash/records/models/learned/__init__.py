@@ -1,0 +1,1 @@
+"""What is learned from calls: windows, suggestions and trials of budgets, and what-ifs."""

@@ -1,0 +1,1 @@
+"""What the product keeps of itself: jobs, rollups, the recorder, exporters, weekly reports."""
