@@ -14,7 +14,6 @@ _LARGER = {
     "operations/recording": 27,
     "pages": 29,
     "providers/openai_responses": 21,
-    "records/admin": 21,
 }
 
 

@@ -12,7 +12,6 @@ from helmdash.records.admin import (
     alerts,
     calls,
     catalogs,
-    exporting,
     keys,
     members,
     plans,
@@ -21,6 +20,7 @@ from helmdash.records.admin import (
     upstreams,
 )
 from helmdash.records.admin.budgets import budget_admin
+from helmdash.records.admin.files import exporting
 
 __all__ = [
     "alerts",

@@ -20,10 +20,10 @@ from helmdash.records.admin.budgets.notes import shadow_notes
 from helmdash.records.admin.budgets.preview import preview
 from helmdash.records.admin.budgets.tables import SEEN_DAYS, models_by_budget
 from helmdash.records.admin.clock import now
+from helmdash.records.admin.files.resources import AliasResource, BudgetResource
+from helmdash.records.admin.files.transfer import TransferMixin
 from helmdash.records.admin.history import HistoryMixin
-from helmdash.records.admin.resources import AliasResource, BudgetResource
 from helmdash.records.admin.scoped import ScopedModelAdmin
-from helmdash.records.admin.transfer import TransferMixin
 from helmdash.records.models import Budget, BudgetAlias
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from import_export.forms import ExportForm
 from import_export.tmp_storages import BaseStorage
 
 from helmdash.records.access.rights import person_of
-from helmdash.records.admin.scoped import may
-from helmdash.records.admin.table_files import (
+from helmdash.records.admin.files.table_files import (
     ABSENT,
     SHOWN_CHARS,
     BoundedCSV,
@@ -34,6 +33,7 @@ from helmdash.records.admin.table_files import (
     StrictJSON,
     why_unreadable,
 )
+from helmdash.records.admin.scoped import may
 from helmdash.records.audit import note_row, values_of
 
 _SALT = "helmdash.import"

@@ -13,7 +13,7 @@ from tablib import Dataset, InvalidDimensions  # type: ignore[import-untyped]
 
 from helmdash.core.text.encodings import encoding_fault
 from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
-from helmdash.records.admin.formulas import SafeCSV
+from helmdash.records.admin.files.formulas import SafeCSV
 
 # Our widest table has a third of them.
 _MOST_COLUMNS = 100

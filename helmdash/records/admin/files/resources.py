@@ -8,7 +8,7 @@ from import_export import widgets
 from import_export.instance_loaders import BaseInstanceLoader
 
 from helmdash.records.access.rights import person_of, visible_rows
-from helmdash.records.admin.transfer import StrictResource, column
+from helmdash.records.admin.files.transfer import StrictResource, column
 from helmdash.records.models import Budget, BudgetAlias, Project
 
 _OWN = ("id", "created_at", "updated_at")

@@ -1,0 +1,1 @@
+"""Rows of the admin as files, and back: CSV, JSON and spreadsheets."""
