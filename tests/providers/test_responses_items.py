@@ -12,8 +12,8 @@ from pydantic import Field, TypeAdapter
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.openai_responses import CLIENT, SPOKEN
-from helmdash.providers.openai_responses.calls import flat_name
-from helmdash.providers.openai_responses.compactions import written_summary
+from helmdash.providers.openai_responses.items.calls import flat_name
+from helmdash.providers.openai_responses.items.compactions import written_summary
 from helmdash.providers.protocols import ReplyContext
 from helmdash.providers.shared.collecting import collect, events_of
 from helmdash.providers.wire import (

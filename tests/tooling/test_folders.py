@@ -13,7 +13,6 @@ _LARGER = {
     "operations/recorder": 25,
     "operations/recording": 27,
     "pages": 29,
-    "providers/openai_responses": 21,
 }
 
 

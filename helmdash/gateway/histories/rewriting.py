@@ -15,7 +15,7 @@ from typing import Any
 
 from helmdash.core.care.restarts import HistoryEntry, PartKind, RequestPart, Speaker
 from helmdash.providers import anthropic, gemini, ollama, openai, openai_responses
-from helmdash.providers.openai_responses.calls import call_of
+from helmdash.providers.openai_responses.items.calls import call_of
 from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.shared.bodies import json_text, with_items
 from helmdash.providers.wire import Json, Object, ToolCall

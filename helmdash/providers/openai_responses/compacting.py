@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.openai.http import post
-from helmdash.providers.openai_responses.compactions import written_summary
 from helmdash.providers.openai_responses.errors import write_error
+from helmdash.providers.openai_responses.items.compactions import written_summary
 from helmdash.providers.openai_responses.pass_request import RESPONSES_PATH, passed_body
 from helmdash.providers.openai_responses.read_request import read_request
 from helmdash.providers.openai_responses.usage import write_usage

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.openai.http import post
-from helmdash.providers.openai_responses.compactions import summary_in
-from helmdash.providers.openai_responses.reasoning import is_ours
+from helmdash.providers.openai_responses.items.compactions import summary_in
+from helmdash.providers.openai_responses.items.reasoning import is_ours
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import with_items, with_members
 from helmdash.providers.wire import Json, Object

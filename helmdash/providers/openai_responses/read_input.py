@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from helmdash.providers.errors import BadRequest
-from helmdash.providers.openai_responses.calls import call_of, is_call
-from helmdash.providers.openai_responses.compactions import KINDS, summary_in
-from helmdash.providers.openai_responses.reasoning import reasoning_of
+from helmdash.providers.openai_responses.items.calls import call_of, is_call
+from helmdash.providers.openai_responses.items.compactions import KINDS, summary_in
+from helmdash.providers.openai_responses.items.reasoning import reasoning_of
 from helmdash.providers.shared.bodies import json_text
 from helmdash.providers.shared.images import image_from_url
 from helmdash.providers.shared.members import object_item, required_text_at, text_at

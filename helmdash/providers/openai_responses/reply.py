@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from helmdash.providers.openai_responses.calls import call_of, is_call
-from helmdash.providers.openai_responses.compactions import KINDS
 from helmdash.providers.openai_responses.errors import error_in_response, write_error
-from helmdash.providers.openai_responses.reasoning import reasoning_of
+from helmdash.providers.openai_responses.items.calls import call_of, is_call
+from helmdash.providers.openai_responses.items.compactions import KINDS
+from helmdash.providers.openai_responses.items.reasoning import reasoning_of
 from helmdash.providers.openai_responses.stream_writer import ResponsesStreamWriter
 from helmdash.providers.protocols import ReplyContext
 from helmdash.providers.shared.bodies import read_json, to_json

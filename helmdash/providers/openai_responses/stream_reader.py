@@ -7,9 +7,9 @@ out deltas: an item that was not streamed is read when it is done.
 
 from __future__ import annotations
 
-from helmdash.providers.openai_responses.calls import call_of, is_call
 from helmdash.providers.openai_responses.errors import error_in_response, error_of_event
-from helmdash.providers.openai_responses.reasoning import reasoning_of
+from helmdash.providers.openai_responses.items.calls import call_of, is_call
+from helmdash.providers.openai_responses.items.reasoning import reasoning_of
 from helmdash.providers.openai_responses.reply import finish_reason, is_picture, reply_of
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.collecting import events_of

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.providers.openai_responses.errors import response_error
-from helmdash.providers.openai_responses.open_items import (
+from helmdash.providers.openai_responses.items.open_items import (
     Announce,
     OpenCall,
     OpenItem,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from helmdash.providers.errors import BadRequest
-from helmdash.providers.openai_responses.calls import (
+from helmdash.providers.openai_responses.items.calls import (
     CUSTOM,
     CUSTOM_ARGUMENT,
     FUNCTION,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from helmdash.providers.errors import CannotTranslate
-from helmdash.providers.openai_responses.calls import FUNCTION
+from helmdash.providers.openai_responses.items.calls import FUNCTION
 from helmdash.providers.shared.images import url_of_image
 from helmdash.providers.shared.reported import object_in
 from helmdash.providers.wire import (

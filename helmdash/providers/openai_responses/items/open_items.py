@@ -5,14 +5,14 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
-from helmdash.providers.openai_responses.calls import (
+from helmdash.providers.openai_responses.items.calls import (
     BUILT_IN,
     CUSTOM,
     FUNCTION,
     custom_input,
     item_of,
 )
-from helmdash.providers.openai_responses.reasoning import reasoning_item
+from helmdash.providers.openai_responses.items.reasoning import reasoning_item
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.wire import Json, ToolCall, ToolCallStarted, ToolOrigin
 
