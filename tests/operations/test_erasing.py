@@ -22,7 +22,7 @@ from helmdash.core.text.query_terms import quoted, term_text
 from helmdash.operations import care, saved_views, triage
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.operations.recorder import recorder
-from helmdash.operations.recorder.units import Unit
+from helmdash.operations.recorder.files.units import Unit
 from helmdash.operations.recording.client_events import note_event
 from helmdash.operations.retention.erasing import (
     UNSEEN,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from helmdash.operations.recorder import Recorder, RecorderState
-from helmdash.operations.recorder.orphaned_segments import adopt
+from helmdash.operations.recorder.files.orphaned_segments import adopt
 from helmdash.queries.access.access import ProjectInfo
 from tests.recorder.support import counts, expected, names, submit
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.operations.recorder.capture_json import dump_capture, load_capture, make_storable
-from helmdash.operations.recorder.damaged_lines import DamagedLines
-from helmdash.operations.recorder.orphaned_segments import OrphanedSegments, adopt
-from helmdash.operations.recorder.spool import Entry, Spool
-from helmdash.operations.recorder.spool_lines import call_line, done_line
+from helmdash.operations.recorder.files.damaged_lines import DamagedLines
+from helmdash.operations.recorder.files.orphaned_segments import OrphanedSegments, adopt
+from helmdash.operations.recorder.files.spool import Entry, Spool
+from helmdash.operations.recorder.files.spool_lines import call_line, done_line
 from tests.factories import NOW, make_capture
 
 

@@ -16,10 +16,10 @@ import httpx
 import pytest
 
 from helmdash.operations.recorder import Recorder, wire
+from helmdash.operations.recorder.files.units import reported
 from helmdash.operations.recorder.link import WriterLink
 from helmdash.operations.recorder.serving import WriterServer
 from helmdash.operations.recorder.terms import Counts
-from helmdash.operations.recorder.units import reported
 from helmdash.operations.recorder.wire import Group
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import Call

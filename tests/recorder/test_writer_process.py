@@ -21,10 +21,10 @@ from helmdash.cli.writer.__main__ import beat_until_asked_to_end
 from helmdash.core.truncation.calibration import Band
 from helmdash.core.truncation.sizes import Sizes
 from helmdash.operations.recorder import Recorder, RecorderState, group_commit, wire
+from helmdash.operations.recorder.files.units import Outcome, Unit, stored
 from helmdash.operations.recorder.link import WriterLink
 from helmdash.operations.recorder.serving import WriterServer
 from helmdash.operations.recorder.terms import Counts
-from helmdash.operations.recorder.units import Outcome, Unit, stored
 from helmdash.operations.recorder.wire import Group
 from helmdash.operations.recording import truncation
 from helmdash.operations.recording.calls import record_calls

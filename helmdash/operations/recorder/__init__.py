@@ -13,8 +13,8 @@ memory only: their clients wait for the commit, and send again after a 503.
 from __future__ import annotations
 
 from helmdash.operations.recorder.facade import Recorder, recorder, start, stop
+from helmdash.operations.recorder.files.units import Unit
 from helmdash.operations.recorder.terms import Limits, RecorderFull, RecorderState
-from helmdash.operations.recorder.units import Unit
 
 __all__ = [
     "Limits",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from helmdash.operations.recorder.files.units import Outcome
 from helmdash.operations.recorder.terms import Counts
-from helmdash.operations.recorder.units import Outcome
 from helmdash.queries.ledger import LedgerCounts
 
 

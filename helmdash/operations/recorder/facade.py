@@ -28,14 +28,14 @@ from helmdash.core.calls.capture import Capture
 from helmdash.operations.database.sqlite_file import open_only_existing
 from helmdash.operations.database.timeouts import limit_lock_waits
 from helmdash.operations.recorder.capture_json import bare_capture
-from helmdash.operations.recorder.damaged_lines import DamagedLines
+from helmdash.operations.recorder.files.damaged_lines import DamagedLines
+from helmdash.operations.recorder.files.orphaned_segments import SEGMENTS
+from helmdash.operations.recorder.files.spool import disk_problem
+from helmdash.operations.recorder.files.units import Answers, Unit, reported, stored
 from helmdash.operations.recorder.intake import Intake
 from helmdash.operations.recorder.link import WriterLink
-from helmdash.operations.recorder.orphaned_segments import SEGMENTS
 from helmdash.operations.recorder.rejected_calls import RejectedCalls
-from helmdash.operations.recorder.spool import disk_problem
 from helmdash.operations.recorder.terms import Limits, RecorderFull, RecorderState
-from helmdash.operations.recorder.units import Answers, Unit, reported, stored
 from helmdash.operations.recorder.waiting import is_done
 from helmdash.operations.recorder.writer import Writer
 from helmdash.operations.recording.call_batch import Recorded

@@ -22,7 +22,7 @@ from django.db.utils import InterfaceError, NotSupportedError, ProgrammingError
 from helmdash.core.budgets.budget_table import MissingFallback
 from helmdash.operations import ledger
 from helmdash.operations.recorder.capture_json import bare_capture
-from helmdash.operations.recorder.units import Outcome, Unit, stored
+from helmdash.operations.recorder.files.units import Outcome, Unit, stored
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access.access import ProjectInfo, project_info

@@ -26,19 +26,19 @@ from helmdash.operations.recorder.capture_json import (
     make_storable,
 )
 from helmdash.operations.recorder.counting import count, counted
-from helmdash.operations.recorder.damaged_lines import DamagedLines
-from helmdash.operations.recorder.kept_texts import spooled, spooled_figures
-from helmdash.operations.recorder.orphaned_segments import Adoption, OrphanedSegments, adopt
-from helmdash.operations.recorder.spool import Entry, Spool
-from helmdash.operations.recorder.spool_lines import read_line
-from helmdash.operations.recorder.terms import Counts, Limits, RecorderFull
-from helmdash.operations.recorder.units import (
+from helmdash.operations.recorder.files.damaged_lines import DamagedLines
+from helmdash.operations.recorder.files.orphaned_segments import Adoption, OrphanedSegments, adopt
+from helmdash.operations.recorder.files.spool import Entry, Spool
+from helmdash.operations.recorder.files.spool_lines import read_line
+from helmdash.operations.recorder.files.units import (
     Outcome,
     Unit,
     completed,
     unit_of,
 )
-from helmdash.operations.recorder.written_again import lines_again
+from helmdash.operations.recorder.files.written_again import lines_again
+from helmdash.operations.recorder.kept_texts import spooled, spooled_figures
+from helmdash.operations.recorder.terms import Counts, Limits, RecorderFull
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.ledger import LedgerCounts
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from io import BufferedReader
 
 from helmdash.operations.recorder import wire
+from helmdash.operations.recorder.files.units import Outcome, Unit
 from helmdash.operations.recorder.group_commit import UnavailableElsewhere
-from helmdash.operations.recorder.units import Outcome, Unit
 from helmdash.operations.recorder.wire import Group
 from helmdash.operations.recording import truncation
 

@@ -15,9 +15,9 @@ import select
 import time
 from collections.abc import Callable, Sequence
 
+from helmdash.operations.recorder.files.units import Outcome, Unit
 from helmdash.operations.recorder.intake import Intake
 from helmdash.operations.recorder.link import LinkLost, WriterLink
-from helmdash.operations.recorder.units import Outcome, Unit
 from helmdash.operations.recorder.wire import Group
 
 logger = logging.getLogger(__name__)

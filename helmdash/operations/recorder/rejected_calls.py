@@ -14,8 +14,8 @@ import orjson
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.withheld import without_words
 from helmdash.operations.recorder.capture_json import bare_capture, dump_capture
+from helmdash.operations.recorder.files.units import Unit
 from helmdash.operations.recorder.kept_texts import as_kept
-from helmdash.operations.recorder.units import Unit
 from helmdash.records.models import Payload
 
 logger = logging.getLogger(__name__)

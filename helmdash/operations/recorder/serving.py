@@ -20,8 +20,8 @@ from django.db import connection
 from helmdash.operations.database.sqlite_file import FileWatch
 from helmdash.operations.recorder import group_commit, wire
 from helmdash.operations.recorder.counting import count, counted
+from helmdash.operations.recorder.files.units import Outcome
 from helmdash.operations.recorder.own_connection import use_own_connection
-from helmdash.operations.recorder.units import Outcome
 from helmdash.operations.recorder.wire import Group
 from helmdash.operations.recording import truncation
 from helmdash.queries.ledger import ProcessLedger

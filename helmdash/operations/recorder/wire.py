@@ -27,9 +27,9 @@ from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.truncation.calibration import Band
 from helmdash.operations.recorder.capture_json import dump_capture, load_capture
+from helmdash.operations.recorder.files.units import Outcome, Unit
 from helmdash.operations.recorder.group_commit import RefusedElsewhere, reason
 from helmdash.operations.recorder.terms import Counts
-from helmdash.operations.recorder.units import Outcome, Unit
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.truncation import LearnedBand
 from helmdash.queries.access.access import ProjectInfo

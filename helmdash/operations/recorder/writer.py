@@ -15,6 +15,7 @@ from django.db import connection
 from helmdash.operations import ledger
 from helmdash.operations.database.sqlite_file import FileWatch
 from helmdash.operations.recorder import group_commit
+from helmdash.operations.recorder.files.units import Outcome, Unit
 from helmdash.operations.recorder.group_commit import NoSuchProject, resolve
 from helmdash.operations.recorder.intake import Intake
 from helmdash.operations.recorder.link import LinkLost, WriterLink
@@ -22,7 +23,6 @@ from helmdash.operations.recorder.loop_reports import LoopReports
 from helmdash.operations.recorder.own_connection import use_own_connection
 from helmdash.operations.recorder.rejected_calls import RejectedCalls
 from helmdash.operations.recorder.terms import Limits, RecorderFull
-from helmdash.operations.recorder.units import Outcome, Unit
 from helmdash.operations.recorder.wire import Group
 from helmdash.queries.ledger import LedgerCounts, ProcessLedger, others
 

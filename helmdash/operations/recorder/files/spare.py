@@ -10,7 +10,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from helmdash.operations.recorder.segments import Segment, make_segment
+from helmdash.operations.recorder.files.segments import Segment, make_segment
 
 SUFFIX = ".spare"
 # Longer lines would soon have all of it.

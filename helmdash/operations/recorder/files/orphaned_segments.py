@@ -16,10 +16,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helmdash.operations.recorder.damaged_lines import DamagedLines
-from helmdash.operations.recorder.segments import NO_ZEROS
-from helmdash.operations.recorder.spare import SUFFIX
-from helmdash.operations.recorder.spool_lines import (
+from helmdash.operations.recorder.files.damaged_lines import DamagedLines
+from helmdash.operations.recorder.files.segments import NO_ZEROS
+from helmdash.operations.recorder.files.spare import SUFFIX
+from helmdash.operations.recorder.files.spool_lines import (
     CALL,
     Begun,
     Counted,

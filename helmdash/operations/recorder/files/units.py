@@ -14,9 +14,9 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.values import changed
 from helmdash.operations.ids import new_id
 from helmdash.operations.recorder.capture_json import load_capture
+from helmdash.operations.recorder.files.spool import Entry
+from helmdash.operations.recorder.files.spool_lines import Line, Written
 from helmdash.operations.recorder.kept_texts import opened
-from helmdash.operations.recorder.spool import Entry
-from helmdash.operations.recorder.spool_lines import Line, Written
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.queries.access.access import ProjectInfo
 

@@ -33,9 +33,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from helmdash.operations.recorder.segments import Segment, make_segment, reserve
-from helmdash.operations.recorder.spare import SUFFIX, Spare
-from helmdash.operations.recorder.spool_lines import (
+from helmdash.operations.recorder.files.segments import Segment, make_segment, reserve
+from helmdash.operations.recorder.files.spare import SUFFIX, Spare
+from helmdash.operations.recorder.files.spool_lines import (
     CALL,
     Written,
     begin_line,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from helmdash.operations.recorder.files.spool import Entry
+from helmdash.operations.recorder.files.spool_lines import call_line
+from helmdash.operations.recorder.files.units import Unit
 from helmdash.operations.recorder.kept_texts import spooled, spooled_figures
-from helmdash.operations.recorder.spool import Entry
-from helmdash.operations.recorder.spool_lines import call_line
-from helmdash.operations.recorder.units import Unit
 
 
 def lines_again(units: Sequence[Unit]) -> dict[Entry, bytes]:

@@ -1,0 +1,1 @@
+"""The files of the spool: what is written, put aside, found again, and stored together."""
