@@ -26,8 +26,8 @@ from helmdash.core.rules import CALL_RULES  # noqa: E402
 from helmdash.operations.database import rule_sets  # noqa: E402
 from helmdash.operations.recorder.own_connection import use_own_connection  # noqa: E402
 from helmdash.operations.recording import call_rows  # noqa: E402
-from helmdash.operations.recording.judging import judge  # noqa: E402
-from helmdash.operations.recording.masking import masker  # noqa: E402
+from helmdash.operations.recording.judged.judging import judge  # noqa: E402
+from helmdash.operations.recording.judged.masking import masker  # noqa: E402
 from helmdash.queries.access.access import default_project  # noqa: E402
 from helmdash.queries.budgets import budgets  # noqa: E402
 from helmdash.records.call_names import name_row  # noqa: E402

@@ -17,7 +17,7 @@ from helmdash.core.conversations.fingerprints import CHAIN_VERSION
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway.requests.exchange import KEEPS_NOTHING, Exchange
-from helmdash.operations.recording.masking import masker
+from helmdash.operations.recording.judged.masking import masker
 from helmdash.providers.ollama.shown import own_num_ctx
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listings import Listings

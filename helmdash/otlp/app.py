@@ -29,9 +29,9 @@ from helmdash.doors.heavy import is_handed_on
 from helmdash.metrics import telemetry_records
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.recorder import Recorder, RecorderFull
-from helmdash.operations.recording.awaited_sessions import settle_sessions
 from helmdash.operations.recording.client_events import note_events
-from helmdash.operations.recording.span_names import lead_on
+from helmdash.operations.recording.spans.awaited_sessions import settle_sessions
+from helmdash.operations.recording.spans.span_names import lead_on
 from helmdash.otlp.reading import Reading, read_export
 from helmdash.otlp.signals import (
     SIGNALS,

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.text.messages import canonical_bytes
-from helmdash.operations.recording.canonical import canonical
+from helmdash.operations.recording.judged.canonical import canonical
 
 # Lone surrogates, control characters and numbers of any length and kind among them.
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters())

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helmdash.core.text.messages import canonical_bytes, message_hash
-from helmdash.operations.recording import histories
-from helmdash.operations.recording.histories import Histories
+from helmdash.operations.recording.judged import histories
+from helmdash.operations.recording.judged.histories import Histories
 
 # Values that Python takes for equal and JSON does not, and keys in either order.
 VALUES = st.sampled_from(["a", "", 1, 1.0, True, 0, False, None, ["a"], [1], [True], {"x": 1.0}])

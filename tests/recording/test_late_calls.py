@@ -13,7 +13,7 @@ from helmdash.operations import care
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.conversation_batch import ConversationBatch
 from helmdash.operations.recording.conversation_rows import lock_by_name
-from helmdash.operations.recording.judging import judge
+from helmdash.operations.recording.judged.judging import judge
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Call, Conversation, HealthChange, Round

@@ -17,7 +17,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.care.clearing import clear
 from helmdash.operations.evidence import trialling
-from helmdash.operations.recording.lent_places import place_calls
+from helmdash.operations.recording.spans.lent_places import place_calls
 from helmdash.operations.recording.told_before import LentPlace
 from helmdash.operations.triage import Word, say
 from helmdash.queries.access.access import ProjectInfo

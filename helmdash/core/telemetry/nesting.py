@@ -3,7 +3,7 @@
 LangChain around OpenAI's library, LiteLLM around a vendor's: each makes a span of its own, one in
 the other, with the same tokens. Children end and are exported first, mostly in the same export. So
 a span that another call lies in is none. What lies around the calls of earlier exports is known by
-names that lead to those (operations.recording.span_names).
+names that lead to those (operations.recording.spans.span_names).
 """
 
 from __future__ import annotations

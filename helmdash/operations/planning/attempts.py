@@ -22,7 +22,7 @@ from helmdash.core.planning.plans import UnusablePlan
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.threads import in_thread
 from helmdash.operations.recorder import RecorderFull, recorder
-from helmdash.operations.recording.judging import judge
+from helmdash.operations.recording.judged.judging import judge
 from helmdash.records.models import Payload
 
 logger = logging.getLogger(__name__)

@@ -35,7 +35,7 @@ from helmdash.operations.fitting.bodies import keep_body
 from helmdash.operations.fitting.fits import Fitted
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.chain import args_mark
-from helmdash.operations.recording.masking import masker
+from helmdash.operations.recording.judged.masking import masker
 from helmdash.operations.rollups.noting import note_plan
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.access.secrets import seal

@@ -19,7 +19,7 @@ from helmdash.operations.recorder.capture_json import (
     text_line,
     without_texts,
 )
-from helmdash.operations.recording.masking import masker
+from helmdash.operations.recording.judged.masking import masker
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.access.secrets import seal_text, unseal_text
 from helmdash.records.models import Payload

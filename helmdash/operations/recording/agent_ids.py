@@ -17,7 +17,7 @@ from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.calls.joining import BY_KIND, LOGGED_BY_KIND, alias_of, session_of_agent
 from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.recording.conversation_rows import lock_by_name
-from helmdash.operations.recording.judging import Judged, judge
+from helmdash.operations.recording.judged.judging import Judged, judge
 from helmdash.operations.recording.told_before import Beside, LentPlace, as_told, read_beside
 from helmdash.operations.recording.withdrawing import take_back
 from helmdash.records.call_names import Place, add_names, calls_at, find_places, row_to_name

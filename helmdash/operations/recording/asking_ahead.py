@@ -13,7 +13,7 @@ from datetime import datetime
 from helmdash.core.calls.joining import session_of_agent
 from helmdash.operations.recording.conversation_rows import lock_question_by_name
 from helmdash.operations.recording.joining import names_of
-from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.judged.judging import Judged
 from helmdash.operations.recording.message_keys import MessageKeys, seen_question
 from helmdash.operations.recording.named_conversations import most_begun, named
 from helmdash.queries.access.access import ProjectInfo

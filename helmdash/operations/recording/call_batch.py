@@ -28,8 +28,8 @@ from helmdash.operations.recording.conversation_rows import (
 )
 from helmdash.operations.recording.inference import Inference
 from helmdash.operations.recording.joining import Joining, KnownCall, KnownCalls
-from helmdash.operations.recording.judging import Judged
-from helmdash.operations.recording.masking import masker
+from helmdash.operations.recording.judged.judging import Judged
+from helmdash.operations.recording.judged.masking import masker
 from helmdash.operations.recording.message_keys import MessageKeys, find_seen
 from helmdash.operations.recording.repeated_streams import RepeatedStreams, counted_on
 from helmdash.operations.recording.truncation import Cutting

@@ -11,7 +11,7 @@ from helmdash.core.calls.routes import join_routes
 from helmdash.core.text.redaction import Masker
 from helmdash.core.values import quick_value
 from helmdash.operations.recording.conversation_rows import ConversationRow
-from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.judged.judging import Judged
 from helmdash.records.models import Payload
 
 # A provider's error page can be megabytes; the beginning says what it is.

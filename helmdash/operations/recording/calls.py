@@ -36,10 +36,10 @@ from helmdash.operations.recording.call_batch import (
 from helmdash.operations.recording.conversation_rows import (
     ConversationIds,
 )
-from helmdash.operations.recording.histories import Histories
 from helmdash.operations.recording.inference import Inference
 from helmdash.operations.recording.joining import KnownCall, KnownCalls, names_of
-from helmdash.operations.recording.judging import Judged, judge
+from helmdash.operations.recording.judged.histories import Histories
+from helmdash.operations.recording.judged.judging import Judged, judge
 from helmdash.operations.recording.learned_windows import keep_windows, learned_from
 from helmdash.operations.recording.message_keys import MessageKeys
 from helmdash.operations.recording.named_conversations import (

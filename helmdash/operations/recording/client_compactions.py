@@ -12,7 +12,7 @@ from helmdash.core.agents.side_requests import COMPACTION
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.conversations.chains import Placing
 from helmdash.operations.recording.conversation_rows import ConversationRow, is_late_call
-from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.judged.judging import Judged
 from helmdash.records.querysets import calls_of
 
 OPENED_BY = Placing.COMPACTION.value

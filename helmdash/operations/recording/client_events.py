@@ -21,7 +21,7 @@ from helmdash.core.agents.status_line import StatusLine, status_line
 from helmdash.core.conversations.attention import rank_of
 from helmdash.operations.care.problems import NoConversation
 from helmdash.operations.database.transactions import write
-from helmdash.operations.recording.masking import masker
+from helmdash.operations.recording.judged.masking import masker
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations.conversations import standing
 from helmdash.records import models

@@ -21,7 +21,7 @@ from helmdash.operations.recording.conversation_rows import (
     is_late_call,
     row_values,
 )
-from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.judged.judging import Judged
 from helmdash.operations.recording.repeated_streams import newest_stream, standing_of
 from helmdash.records.models import Conversation, HealthChange, Round
 from helmdash.records.statements.bulk import (

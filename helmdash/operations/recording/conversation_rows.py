@@ -19,7 +19,7 @@ from helmdash.core.conversations.placement import (
     is_as_large,
     is_late,
 )
-from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.judged.judging import Judged
 from helmdash.records.models import Conversation
 from helmdash.records.querysets import calls_of
 from helmdash.records.statements.bulk import allocate_ids

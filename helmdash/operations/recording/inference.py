@@ -29,7 +29,7 @@ from helmdash.operations.recording.conversation_rows import (
     lock_by_id,
     make_row,
 )
-from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.judged.judging import Judged
 from helmdash.records.querysets import calls_of
 from helmdash.records.statements.fingerprints import (
     MOST_SEEN,

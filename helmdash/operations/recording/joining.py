@@ -18,7 +18,7 @@ from helmdash.core.calls.joining import (
 from helmdash.core.rollups.figures import Change
 from helmdash.operations.recording.conversation_batch import ConversationBatch
 from helmdash.operations.recording.conversation_rows import ConversationRow
-from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.judged.judging import Judged
 from helmdash.records.call_names import Place, add_names, calls_at
 from helmdash.records.models import Call, CallPayload
 from helmdash.records.rollups.call_facts import facts_of_row

@@ -22,8 +22,8 @@ from helmdash.operations.recording.call_rows import Placed
 from helmdash.operations.recording.conversation_batch import ConversationBatch
 from helmdash.operations.recording.conversation_rows import lock_by_id
 from helmdash.operations.recording.joining import Joining, KnownCall, KnownCalls
-from helmdash.operations.recording.judging import judge
-from helmdash.operations.recording.masking import masker
+from helmdash.operations.recording.judged.judging import judge
+from helmdash.operations.recording.judged.masking import masker
 from helmdash.operations.rollups.noting import note
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.learned_windows import WindowReport, WindowSource
-from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.judged.judging import Judged
 from helmdash.records import models as stored
 
 

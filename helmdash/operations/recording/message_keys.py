@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from helmdash.operations.recording.call_rows import Placed
 from helmdash.operations.recording.conversation_rows import ConversationRow
-from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.judged.judging import Judged
 from helmdash.records.call_names import find_within, payloads_at
 from helmdash.records.models import StoredMessage
 from helmdash.records.statements.bulk import existing_question, find_existing

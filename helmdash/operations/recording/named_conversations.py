@@ -14,7 +14,7 @@ from helmdash.operations.recording.conversation_rows import (
     lock_by_name,
     make_named,
 )
-from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.judged.judging import Judged
 from helmdash.records.call_names import find_conversations
 from helmdash.records.statements.direct import forget_asked_ahead
 

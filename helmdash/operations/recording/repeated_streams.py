@@ -24,7 +24,7 @@ from helmdash.core.conversations.repeated_streams import (
     mark_of,
 )
 from helmdash.operations.recording.conversation_rows import ConversationRow
-from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.judged.judging import Judged
 from helmdash.records.models import CallName, PendingPrompt
 from helmdash.records.querysets import calls_of
 

@@ -23,7 +23,7 @@ from helmdash.core.truncation.sentences import evidence
 from helmdash.core.truncation.sizes import CutRule, Sizes, is_judgeable
 from helmdash.core.truncation.traces import Trace, model_mark, read_trace
 from helmdash.operations.recording.conversation_rows import ConversationRow, is_late_call
-from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.judged.judging import Judged
 from helmdash.queries.calls.cuts import newest_samples
 
 # So many calls of a model make its band: dozens of conversations, read in about a millisecond.

@@ -26,7 +26,7 @@ from helmdash.core.care.stored import whole_of
 from helmdash.core.conversations.attention import NEWEST_CALLS, rank_of
 from helmdash.core.conversations.placement import EMPTY_ROUND
 from helmdash.operations.recording.conversation_rows import lock_by_name
-from helmdash.operations.recording.judging import Judged, judge_in
+from helmdash.operations.recording.judged.judging import Judged, judge_in
 from helmdash.operations.recording.told_before import names_in_traces
 from helmdash.operations.rollups.noting import note
 from helmdash.operations.triage import Word

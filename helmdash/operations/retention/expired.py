@@ -18,7 +18,7 @@ from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.trials import Arm
 from helmdash.operations.database.steps import StepSize
 from helmdash.operations.database.transactions import write_and_pause
-from helmdash.operations.recording.awaited_sessions import AWAITED_WITHIN
+from helmdash.operations.recording.spans.awaited_sessions import AWAITED_WITHIN
 from helmdash.operations.retention.erasing import finish_broken_off
 from helmdash.operations.retention.expired_messages import delete_unused_messages
 from helmdash.operations.rollups import noting, old_rollups

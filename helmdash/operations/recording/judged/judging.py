@@ -25,7 +25,7 @@ from helmdash.core.conversations.fingerprints import CHAIN_VERSION
 from helmdash.core.text.reasoning import strip_reasoning
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.values import quick_value
-from helmdash.operations.recording.histories import Histories
+from helmdash.operations.recording.judged.histories import Histories
 
 # What a gateway calls the try that was too long, before it sent less.
 _OVERFLOW = FailureCause.CONTEXT_OVERFLOW.value

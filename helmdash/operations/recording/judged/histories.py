@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from helmdash.core.text.messages import canonical_hashes
-from helmdash.operations.recording.canonical import canonical
+from helmdash.operations.recording.judged.canonical import canonical
 
 Message = Mapping[str, object]
 _WORDS = frozenset({str})

@@ -17,7 +17,7 @@ from helmdash.core.telemetry.nesting import Nameless, SpanKey
 from helmdash.core.telemetry.spans import above_of, missing_around, session_of
 from helmdash.core.telemetry.values import Span
 from helmdash.operations.database.transactions import write
-from helmdash.operations.recording.lent_places import place_calls
+from helmdash.operations.recording.spans.lent_places import place_calls
 from helmdash.operations.recording.told_before import LentPlace
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.models import AwaitedSpan

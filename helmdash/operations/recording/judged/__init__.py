@@ -1,0 +1,1 @@
+"""Calls as they are judged before they are stored: histories, canonical JSON, masking."""

@@ -1,0 +1,1 @@
+"""Calls that came without their session, and the spans that name it later."""
