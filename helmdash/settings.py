@@ -102,7 +102,7 @@ TEMPLATES: list[dict[str, Any]] = [
     }
 ]
 
-FORM_RENDERER = "helmdash.pages.form_renderer.QuickRenderer"
+FORM_RENDERER = "helmdash.pages.forms.form_renderer.QuickRenderer"
 
 # A write transaction takes SQLite's lock at its start (IMMEDIATE) and waits for it, so that two
 # writers queue up instead of failing with "database is locked" half-way. FULL keeps a 2xx true

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.operations.evidence import refreshing
-from helmdash.pages.list_forms import CallFilterForm
+from helmdash.pages.lists.list_forms import CallFilterForm
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.calls.filters import filtered
 from tests.factories import make_capture, record

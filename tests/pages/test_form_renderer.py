@@ -10,7 +10,7 @@ from django.contrib.admin.widgets import AdminSplitDateTime
 from django.forms.renderers import DjangoTemplates
 from django.utils.safestring import mark_safe
 
-from helmdash.pages.form_renderer import QuickRenderer
+from helmdash.pages.forms.form_renderer import QuickRenderer
 
 CHOICES = [("", "Any"), ("a&b", "<b>A & B</b>"), (3, "three"), ("safe", mark_safe("<i>s</i>"))]
 GROUPED = [("Fruit", [("apple", "Apple")]), ("other", "Other")]

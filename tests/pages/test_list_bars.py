@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from helmdash.pages import list_bars
+from helmdash.pages.lists import list_bars
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.calls.list_series import list_series
 from helmdash.queries.conversations import over_time

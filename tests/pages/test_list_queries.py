@@ -19,7 +19,7 @@ from django.utils import timezone
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.text.query_terms import parse_query
 from helmdash.operations.fitting.fits import fit_catalog
-from helmdash.pages.lists import LISTS
+from helmdash.pages.lists.lists import LISTS
 from helmdash.queries import plans
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.calls import facets as call_facets

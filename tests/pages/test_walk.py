@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
-from helmdash.pages.list_forms import CallFilterForm
+from helmdash.pages.lists.list_forms import CallFilterForm
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets.budgets import forget_cache
 from helmdash.records.models import Fit

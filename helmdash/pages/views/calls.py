@@ -8,15 +8,15 @@ from django.views.decorators.http import require_safe
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
 from helmdash.pages.guards import require_storable
-from helmdash.pages.list_bars import call_bars
-from helmdash.pages.list_forms import CALL_VARIANTS, CallFilterForm
-from helmdash.pages.lists import LISTS
+from helmdash.pages.lists.list_bars import call_bars
+from helmdash.pages.lists.list_forms import CALL_VARIANTS, CallFilterForm
+from helmdash.pages.lists.lists import LISTS
+from helmdash.pages.lists.query_bar import settled
+from helmdash.pages.lists.saved_views import with_views
 from helmdash.pages.parts import snippets
 from helmdash.pages.parts.charts import composition
 from helmdash.pages.parts.lists.call_groups import plans_among
-from helmdash.pages.query_bar import settled
 from helmdash.pages.render import PageRequest, live, show
-from helmdash.pages.saved_views import with_views
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import distinct_values, line_edits

@@ -23,7 +23,7 @@ from helmdash.operations.access import keys
 from helmdash.operations.access.keys import AccessError, NewKey
 from helmdash.pages import scope
 from helmdash.pages.guards import post_only, takes
-from helmdash.pages.offered import model_problem, offered_models, usable_upstreams
+from helmdash.pages.lists.offered import model_problem, offered_models, usable_upstreams
 from helmdash.pages.parts.agents.table import AGENTS, Agent, find_agent
 from helmdash.pages.parts.agents.wiring import Wiring
 from helmdash.pages.parts.snippets import KEY_VARIABLE

@@ -16,18 +16,18 @@ from helmdash.core.calls.lanes import Lane
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
 from helmdash.pages.guards import require_storable
-from helmdash.pages.list_bars import conversation_bars
-from helmdash.pages.list_forms import ConversationFilterForm
-from helmdash.pages.lists import LISTS
+from helmdash.pages.lists.list_bars import conversation_bars
+from helmdash.pages.lists.list_forms import ConversationFilterForm
+from helmdash.pages.lists.lists import LISTS
+from helmdash.pages.lists.query_bar import settled
+from helmdash.pages.lists.saved_views import with_views
 from helmdash.pages.parts import care
 from helmdash.pages.parts.agents.window_mending import window_mending
 from helmdash.pages.parts.charts import charts, composition, curve_events, curve_points, whole_curve
 from helmdash.pages.parts.lists.one_shots import grouped
 from helmdash.pages.parts.net_value import marker_notes
 from helmdash.pages.parts.reminders import notes_at
-from helmdash.pages.query_bar import settled
 from helmdash.pages.render import PageRequest, live, live_with, show
-from helmdash.pages.saved_views import with_views
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import distinct_values, line_edits, marks, triage

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope
-from helmdash.pages.filters import ModelFilterForm
+from helmdash.pages.lists.filters import ModelFilterForm
 from helmdash.pages.parts.charts.heat_map import LEAST_CALLS, SHADES, Rows, heat_map
 from helmdash.pages.parts.lists.call_groups import plans_among
 from helmdash.pages.render import PageRequest, show

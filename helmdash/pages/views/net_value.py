@@ -7,7 +7,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope
-from helmdash.pages.filters import NetCallsForm, NetValueForm
+from helmdash.pages.lists.filters import NetCallsForm, NetValueForm
 from helmdash.pages.parts.net_value import PART_WORDS
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.zones import reader_zone

@@ -13,9 +13,9 @@ from helmdash.core.text.time_ranges import parse_range
 from helmdash.operations.access import keys
 from helmdash.pages import scope
 from helmdash.pages.addresses import in_project
-from helmdash.pages.filters import OverviewForm
 from helmdash.pages.guards import post_only, takes
-from helmdash.pages.list_bars import call_bars
+from helmdash.pages.lists.filters import OverviewForm
+from helmdash.pages.lists.list_bars import call_bars
 from helmdash.pages.parts import snippets
 from helmdash.pages.parts.charts import drawings
 from helmdash.pages.render import PageRequest, etag, live, show, state

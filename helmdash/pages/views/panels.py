@@ -9,8 +9,8 @@ from django.utils.http import urlencode
 
 from helmdash.pages import scope
 from helmdash.pages.beside import Opened
-from helmdash.pages.filters import TimeForm
-from helmdash.pages.list_forms import (
+from helmdash.pages.lists.filters import TimeForm
+from helmdash.pages.lists.list_forms import (
     CallFilterForm,
     ConversationFilterForm,
     PlanFilterForm,

@@ -12,8 +12,8 @@ from django.views.decorators.http import require_safe
 
 from helmdash.core.text.query_terms import MOST_CHARS, Field, term_text
 from helmdash.pages import scope
-from helmdash.pages.list_forms import ListForm
-from helmdash.pages.lists import LISTS, ListKind
+from helmdash.pages.lists.list_forms import ListForm
+from helmdash.pages.lists.lists import LISTS, ListKind
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.zones import reader_zone
 from helmdash.queries.lists.facets import Facets

@@ -15,9 +15,9 @@ from helmdash.operations import saved_views
 from helmdash.operations.saved_views import ViewError
 from helmdash.pages import scope
 from helmdash.pages.guards import post_only
-from helmdash.pages.lists import LISTS, ListKind
+from helmdash.pages.lists.lists import LISTS, ListKind
+from helmdash.pages.lists.saved_views import state_of, tabs_of
 from helmdash.pages.render import PageRequest, show
-from helmdash.pages.saved_views import state_of, tabs_of
 from helmdash.pages.zones import reader_zone
 
 # No id has more digits than a database's.

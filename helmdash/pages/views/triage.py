@@ -13,7 +13,7 @@ from helmdash.core.access.permissions import Right
 from helmdash.operations import triage
 from helmdash.operations.triage import NoSuchConversation, Word
 from helmdash.pages import scope
-from helmdash.pages.forms import FailureMarkForm, TriageForm
+from helmdash.pages.forms.forms import FailureMarkForm, TriageForm
 from helmdash.pages.guards import post_only, require_storable, takes
 from helmdash.pages.render import PageRequest
 

@@ -11,12 +11,12 @@ from helmdash.core.evidence.net_value import Shortening
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
 from helmdash.pages.guards import require_storable
-from helmdash.pages.list_bars import trim_bars
-from helmdash.pages.list_forms import TrimFilterForm
-from helmdash.pages.lists import LISTS
-from helmdash.pages.query_bar import settled
+from helmdash.pages.lists.list_bars import trim_bars
+from helmdash.pages.lists.list_forms import TrimFilterForm
+from helmdash.pages.lists.lists import LISTS
+from helmdash.pages.lists.query_bar import settled
+from helmdash.pages.lists.saved_views import with_views
 from helmdash.pages.render import PageRequest, show
-from helmdash.pages.saved_views import with_views
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries.evidence.net_value import MOST_BESIDE, net_report

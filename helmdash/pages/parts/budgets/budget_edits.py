@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.core.text.time_ranges import TimeRange
-from helmdash.pages.budget_forms import COLUMNS
+from helmdash.pages.forms.budget_forms import COLUMNS
 from helmdash.pages.parts.budgets.budget_rows import calls_of
 from helmdash.queries.budgets.budget_edits import BudgetEdit
 

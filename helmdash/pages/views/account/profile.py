@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from helmdash.operations.access import passwords, sessions
 from helmdash.operations.access.looks import keep_look
 from helmdash.pages import braking, scope
-from helmdash.pages.forms import EndSessionForm, LookForm
+from helmdash.pages.forms.forms import EndSessionForm, LookForm
 from helmdash.pages.guards import post_only
 from helmdash.pages.render import PageRequest, show_framed
 from helmdash.pages.views.account.preferences import chosen_theme, remember_theme

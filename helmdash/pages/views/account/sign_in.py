@@ -26,7 +26,7 @@ from helmdash import conf
 from helmdash.core.access.permissions import Forbidden
 from helmdash.operations.access import passwords, sign_in_links
 from helmdash.pages import braking, scope
-from helmdash.pages.forms import ResetForm
+from helmdash.pages.forms.forms import ResetForm
 
 BACKEND = "helmdash.records.backend.MembershipBackend"
 

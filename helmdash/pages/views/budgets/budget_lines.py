@@ -14,7 +14,7 @@ from helmdash.core.access.permissions import Right
 from helmdash.operations.budgets.editing import BudgetProblems, NoSuchBudget
 from helmdash.operations.budgets.lines import change_lines
 from helmdash.pages import scope
-from helmdash.pages.forms import LinesForm
+from helmdash.pages.forms.forms import LinesForm
 from helmdash.pages.guards import require_storable, takes
 from helmdash.pages.parts.charts import charts
 from helmdash.pages.render import PageRequest, show

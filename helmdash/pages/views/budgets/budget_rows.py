@@ -16,7 +16,7 @@ from helmdash.core.access.permissions import Right, may
 from helmdash.core.budgets.budgets import BudgetSpec
 from helmdash.operations.budgets.rows import RowEdit, RowProblems, edit_rows
 from helmdash.pages import scope
-from helmdash.pages.budget_forms import MOST_ROWS, RowForm, Sheet, sheet_of
+from helmdash.pages.forms.budget_forms import MOST_ROWS, RowForm, Sheet, sheet_of
 from helmdash.pages.guards import takes
 from helmdash.pages.parts.budgets.budget_rows import ShownEffect, shown_effects
 from helmdash.pages.render import PageRequest, show

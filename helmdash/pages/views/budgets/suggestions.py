@@ -14,7 +14,7 @@ from helmdash.operations.evidence import deciding, trialling
 from helmdash.operations.evidence.deciding import NoSuchSuggestion, SuggestionDecided
 from helmdash.operations.evidence.trialling import TrialConflict
 from helmdash.pages import scope
-from helmdash.pages.forms import SuggestionForm
+from helmdash.pages.forms.forms import SuggestionForm
 from helmdash.pages.guards import takes
 from helmdash.pages.render import PageRequest
 

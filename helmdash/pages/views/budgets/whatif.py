@@ -17,6 +17,7 @@ from helmdash.operations.whatif import asking
 from helmdash.operations.whatif.asking import BadWhatIf, NoSuchWhatIf, WhatIfConflict
 from helmdash.operations.whatif.running import MOST_CALLS, MOST_FITS
 from helmdash.pages import scope
+from helmdash.pages.forms.whatif_form import DEFAULT_RANGE, Line, lines_of, read_form, with_blanks
 from helmdash.pages.guards import post_only, require_storable
 from helmdash.pages.parts.budgets.whatif import (
     STATE_WORDS,
@@ -29,7 +30,6 @@ from helmdash.pages.parts.budgets.whatif import (
     shown,
 )
 from helmdash.pages.render import PageRequest, etag, show, unless_known
-from helmdash.pages.whatif_form import DEFAULT_RANGE, Line, lines_of, read_form, with_blanks
 from helmdash.pages.zones import reader_zone
 from helmdash.queries.budgets import budgets
 from helmdash.queries.evidence import suggestions

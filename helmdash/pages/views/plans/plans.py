@@ -17,13 +17,14 @@ from helmdash.operations.planning import feedback
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
 from helmdash.pages.guards import require_storable, takes
-from helmdash.pages.list_bars import plan_bars
-from helmdash.pages.list_forms import PlanFilterForm
-from helmdash.pages.lists import LISTS
+from helmdash.pages.lists.list_bars import plan_bars
+from helmdash.pages.lists.list_forms import PlanFilterForm
+from helmdash.pages.lists.lists import LISTS
+from helmdash.pages.lists.query_bar import settled
+from helmdash.pages.lists.saved_views import with_views
 from helmdash.pages.parts import snippets
 from helmdash.pages.parts.plans import parts_of
 from helmdash.pages.plan_again import asked_again
-from helmdash.pages.query_bar import settled
 from helmdash.pages.render import (
     PageRequest,
     address,
@@ -32,7 +33,6 @@ from helmdash.pages.render import (
     show,
     unless_known,
 )
-from helmdash.pages.saved_views import with_views
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import distinct_values, plans

@@ -13,7 +13,7 @@ from helmdash.core.access.permissions import Right, require
 from helmdash.core.catalog.catalog import CatalogError
 from helmdash.operations.fitting.fits import Fitted, NoCatalog, fit_catalog
 from helmdash.pages import scope
-from helmdash.pages.forms import FitForm, catalog_faults
+from helmdash.pages.forms.forms import FitForm, catalog_faults
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import distinct_values
 from helmdash.queries.fitting import catalog

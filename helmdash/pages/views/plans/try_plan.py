@@ -16,8 +16,8 @@ from helmdash.core.calls.completion import UnknownModel
 from helmdash.core.catalog.catalog import CatalogError
 from helmdash.operations.planning import Ask, AskProblem
 from helmdash.pages import planning, scope
-from helmdash.pages.forms import PlanForm, RouteForm, catalog_faults
-from helmdash.pages.offered import offered_models, usable_upstreams
+from helmdash.pages.forms.forms import PlanForm, RouteForm, catalog_faults
+from helmdash.pages.lists.offered import offered_models, usable_upstreams
 from helmdash.pages.plan_again import asked_variant
 from helmdash.pages.planning import Trial
 from helmdash.pages.render import PageRequest, show

@@ -21,7 +21,7 @@ from helmdash.core.alerts.rules import RuleKind
 from helmdash.operations.alerts import acknowledging, editing
 from helmdash.operations.alerts.editing import AlertProblem, SavedChannel
 from helmdash.pages import scope
-from helmdash.pages.alert_forms import ChannelForm, RuleForm
+from helmdash.pages.forms.alert_forms import ChannelForm, RuleForm
 from helmdash.pages.guards import post_only, takes
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries.alerts import log, previewing

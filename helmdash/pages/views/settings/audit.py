@@ -8,8 +8,8 @@ from django.views.decorators.http import require_safe
 
 from helmdash.core.access.permissions import Right
 from helmdash.pages import scope
-from helmdash.pages.filters import AuditForm
 from helmdash.pages.guards import takes
+from helmdash.pages.lists.filters import AuditForm
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.zones import reader_zone
 from helmdash.queries.access import audit

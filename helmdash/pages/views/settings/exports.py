@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from helmdash.doors.streaming import stream
 from helmdash.pages import scope
-from helmdash.pages.lists import LISTS
+from helmdash.pages.lists.lists import LISTS
 from helmdash.pages.parts.lists.list_files import KINDS
 from helmdash.pages.render import PageRequest
 from helmdash.pages.zones import reader_zone

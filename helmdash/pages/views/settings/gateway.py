@@ -15,7 +15,7 @@ from helmdash.operations.access import project_settings
 from helmdash.operations.access.project_settings import ProjectError
 from helmdash.pages import scope
 from helmdash.pages.guards import post_only, takes
-from helmdash.pages.offered import model_problem, offered_models, usable_upstreams
+from helmdash.pages.lists.offered import model_problem, offered_models, usable_upstreams
 from helmdash.pages.parts import client_snippets, gateway_facts
 from helmdash.pages.parts.snippets import KEY_VARIABLE
 from helmdash.pages.render import PageRequest, show

@@ -12,7 +12,7 @@ from helmdash.core.access.permissions import Right
 from helmdash.operations.access import members, sign_in_links
 from helmdash.operations.access.keys import AccessError
 from helmdash.pages import scope
-from helmdash.pages.forms import MemberForm
+from helmdash.pages.forms.forms import MemberForm
 from helmdash.pages.guards import post_only, takes
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries.access import access

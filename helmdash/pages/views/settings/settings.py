@@ -15,7 +15,7 @@ from helmdash.operations.demo import loading
 from helmdash.operations.jobs import asking
 from helmdash.operations.recorder import recorder
 from helmdash.pages import scope
-from helmdash.pages.forms import KeyForm
+from helmdash.pages.forms.forms import KeyForm
 from helmdash.pages.guards import post_only, takes
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries.access.access import api_keys

@@ -17,8 +17,8 @@ from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.rollups.facts import BAND_LABELS, NO_VARIANT
 from helmdash.core.text.query_terms import MOST_CHARS, BadQuery, Field, Query, parse_query
-from helmdash.pages.filters import FilterForm
-from helmdash.pages.forms import one_of
+from helmdash.pages.forms.forms import one_of
+from helmdash.pages.lists.filters import FilterForm
 from helmdash.pages.parts.lists.list_columns import LIST_COLUMNS
 from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.calls.terms import ANY_CAUSE, CALL_FIELDS

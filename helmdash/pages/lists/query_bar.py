@@ -14,7 +14,7 @@ from django.forms import ChoiceField
 from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 
 from helmdash.core.text.query_terms import Query, Term, written
-from helmdash.pages.list_forms import ListForm
+from helmdash.pages.lists.list_forms import ListForm
 from helmdash.pages.render import PageRequest
 
 _BAR: Final = "query"

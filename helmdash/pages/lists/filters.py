@@ -17,7 +17,7 @@ from helmdash.core.text.time_ranges import (
     parse_moment,
     parse_range,
 )
-from helmdash.pages.forms import one_of
+from helmdash.pages.forms.forms import one_of
 from helmdash.pages.parts.charts.heat_map import Rows
 from helmdash.queries.access.audit import KINDS, AuditFilters
 from helmdash.queries.evidence.net_value import MOST_READ, NetSide

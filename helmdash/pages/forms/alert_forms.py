@@ -10,7 +10,7 @@ from helmdash.core.alerts import channels, rules
 from helmdash.core.alerts.channels import ChannelKind
 from helmdash.core.alerts.rules import RuleKind
 from helmdash.operations.alerts.editing import ChannelEdit, RuleEdit
-from helmdash.pages.forms import WholeNumber
+from helmdash.pages.forms.forms import WholeNumber
 from helmdash.queries.alerts.rules import ChannelInfo, RuleInfo
 
 _MOST_NUMBER = 2**31 - 1  # what the column holds; the kind's own bounds are narrower

@@ -12,7 +12,7 @@ from django.http import QueryDict
 
 from helmdash.core.budgets.budgets import BudgetSpec
 from helmdash.operations.budgets.editing import MOST_WHY
-from helmdash.pages.forms import WholeNumber
+from helmdash.pages.forms.forms import WholeNumber
 from helmdash.queries.budgets.budgets import BudgetRow
 
 # As many as one looks through before saving; a table has some seventy.

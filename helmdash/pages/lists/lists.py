@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from helmdash.core.text.query_terms import Field
-from helmdash.pages.list_forms import (
+from helmdash.pages.lists.list_forms import (
     CallFilterForm,
     ConversationFilterForm,
     ListForm,

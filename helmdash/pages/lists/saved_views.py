@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from helmdash.pages import scope
-from helmdash.pages.lists import LISTS
+from helmdash.pages.lists.lists import LISTS
 from helmdash.pages.render import PageRequest
 from helmdash.queries.lists.saved_views import SavedViewItem, first_view, views_of
 
