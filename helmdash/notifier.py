@@ -7,7 +7,6 @@ of every connection. But for the operator's own URLs, which Apprise calls.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from helmdash.core.alerts.channels import HttpPost, Mail, Notice, Outgoing, Targ
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.operations.alerts.delivering import Outcome, Send
 from helmdash.providers.protocols import HttpRequest
-from helmdash.upstream.client import Timeouts, UpstreamClient
+from helmdash.upstream.client import Timeouts, UpstreamClient, opened_beside
 from helmdash.upstream.failures import UpstreamFailed
 from helmdash.upstream.services import apprise_sending
 
@@ -39,21 +38,12 @@ def opened() -> Iterator[Send]:
 
     Leave it when all that was begun is done: what is under way is cancelled.
     """
-    with asyncio.Runner() as runner:
-        loop = runner.get_loop()
-        client = UpstreamClient(timeouts=_TIMEOUTS)
+    with opened_beside("notifier", timeouts=_TIMEOUTS) as (client, loop):
 
         def send(target: Target, shaped: Outgoing) -> Future[Outcome]:
             return asyncio.run_coroutine_threadsafe(_send(client, target, shaped), loop)
 
-        thread = threading.Thread(target=loop.run_forever, name="notifier", daemon=True)
-        thread.start()
-        try:
-            yield send
-        finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            runner.run(client.aclose())
+        yield send
 
 
 async def _send(client: UpstreamClient, target: Target, shaped: Outgoing) -> Outcome:

@@ -1,37 +1,58 @@
-"""The job that exports: what waits in the outbox goes to its receiver, oldest first."""
+"""The job that exports: what waits in the outbox goes to its receivers, oldest first.
+
+Receivers are sent to side by side, so that none waits behind a slow one. Everything but the sending
+is done on the thread of the job.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from functools import cache
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from helmdash import __version__
-from helmdash.core.telemetry.judged import JudgedSpan, judged_span
+from helmdash.exporting.parcels import Parcel, parcel_of
+from helmdash.operations.database.clock import clock
 from helmdash.operations.exporting import outbox
 from helmdash.operations.exporting.environment import follow_environment
-from helmdash.operations.exporting.outbox import Waiting
 from helmdash.operations.exporting.receivers import Target, due_targets
 from helmdash.operations.jobs.kinds import EXPORT, WORDS
 from helmdash.operations.jobs.leases import Done
 from helmdash.operations.jobs.running import JobKind, JobThread, Run
 from helmdash.operations.recorder import recorder
-from helmdash.queries.exporting import judged_calls
-from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.client import opened_beside
 from helmdash.upstream.failures import UpstreamFailed
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from helmdash.core.telemetry.judged import JudgedSpan
     from helmdash.upstream.services.trace_export import Sent
 
+    Begin = Callable[[Target, Sequence[JudgedSpan]], Future[Sent]]
+
 _has_followed = False
+# How many calls each receiver, by its exporter's number, is given at once, as it bore them lately.
+_at_once: dict[int, int] = {}
 
 # Spans in one request: about 1 MB before it is packed; receivers take 4 and more.
 _AT_ONCE: Final = 500
-# So many calls refused one by one, and none taken: it is not the calls.
-_ALL_REFUSED: Final = 20
+# Of one that failed lately half as many for each time, but so many: it may be too slow for more, or
+# asked too often. Enough to tell one that refuses everything (parcels.ALL_REFUSED).
+_AT_LEAST: Final = 20
+# Receivers that are sent to together; each has its spans in memory.
+_MOST_UNDER_WAY: Final = 16
+# How often a run looks for receivers that wait no longer, while others are under way.
+_LOOK_SECONDS: Final = 2.0
+# After so long a run begins nothing more, and the next one gives up what is too old by then.
+_RUN_SECONDS: Final = 600.0
+# A request in all: a receiver may answer a byte at a time.
+_REQUEST_SECONDS: Final = 60.0
+_NO_ANSWER: Final = f"no whole answer within {_REQUEST_SECONDS:.0f} s"
 
 
 def start() -> None:
@@ -51,115 +72,129 @@ def _thread() -> JobThread:
 
 
 def _export(run: Run) -> Done:
-    exported = 0
     outbox.give_up_old(now=run.now)
-    with asyncio.Runner() as runner:
-        client = runner.run(_client())
-        try:
-            for target in due_targets(run.now):
-                exported += _empty(target, run, runner, client)
-        finally:
-            runner.run(client.aclose())
+    with opened_beside("exports") as (client, loop):
+        # The generated classes of OTLP are loaded where somebody exports, and not by every server.
+        from helmdash.upstream.services.trace_export import Receiver, send_spans
+
+        def begin(target: Target, spans: Sequence[JudgedSpan]) -> Future[Sent]:
+            receiver = Receiver(
+                url=target.url, headers=target.headers(), allow_private=target.allow_private
+            )
+            sending = asyncio.wait_for(
+                send_spans(client, receiver, spans, version=__version__), _REQUEST_SECONDS
+            )
+            return asyncio.run_coroutine_threadsafe(sending, loop)
+
+        exported = _Round(begin, run.go_on).empty(_RUN_SECONDS)
     return Done(told=f"exported {exported} calls", due_at=None)
 
 
-def _empty(target: Target, run: Run, runner: asyncio.Runner, client: UpstreamClient) -> int:
-    """Send what waits for one exporter, until all is gone or it takes no more now."""
-    exported = 0
-    while taken := outbox.take(target.id, most=_AT_ONCE):
-        spans = _spans(taken)
+class _Round:
+    """One run: what is under way, and whose turn it is."""
+
+    def __init__(self, begin: Begin, go_on: Callable[[], None]) -> None:
+        self._begin_sending = begin
+        self._go_on = go_on
+        self._under_way: dict[Future[Sent], Parcel] = {}
+        self._turns: Counter[int] = Counter()
+        self._exported = 0
+
+    def empty(self, seconds: float) -> int:
+        """Send until nothing waits that may be sent now; how many calls were taken.
+
+        seconds: after which nothing more is begun. Raises what `go_on` raises, once all that was
+        under way is answered and noted.
+        """
+        until = time.monotonic() + seconds
+        fault = _fault_of(self._begin)
+        while self._under_way:
+            done, _ = wait(self._under_way, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
+            fault = fault or _fault_of(self._go_on)
+            for future in done:
+                fault = _fault_of(partial(self._hear, future, is_last=fault is not None)) or fault
+            if fault is None and time.monotonic() < until:
+                fault = _fault_of(self._begin)
+        if fault is not None:
+            raise fault
+        return self._exported
+
+    def _begin(self) -> None:
+        """Give the next calls to every receiver that has none under way, until there is no room;
+        who had fewest turns is the first."""
+        busy = {parcel.target.id for parcel in self._under_way.values()}
+        free = [target for target in due_targets(clock()) if target.id not in busy]
+        for target in sorted(free, key=lambda each: self._turns[each.id]):
+            if len(self._under_way) >= _MOST_UNDER_WAY:
+                return
+            self._turns[target.id] += 1
+            if taken := outbox.take(target.id, most=_most(target)):
+                self._send(parcel_of(target, taken))
+
+    def _send(self, parcel: Parcel) -> None:
+        """The next request of a parcel; where all is said, that is noted."""
+        spans = parcel.next()
+        if not spans:
+            self._settle(parcel)
+            return
         try:
-            found = _deliver(_sender(target, runner, client), spans, go_on=run.go_on)
-        except (UpstreamFailed, ValueError) as error:
-            _fail(target, str(error), run.now)
-            break
-        if found.later is not None:
-            _fail(target, found.later.problem, run.now, retry_after_s=found.later.retry_after_s)
-            break
-        outbox.settle(
-            target.id,
-            taken,
-            exported=len(spans) - found.refused,
-            refused=found.refused,
-            problem=found.words,
-            now=run.now,
-        )
-        exported += len(spans) - found.refused
-    return exported
+            self._under_way[self._begin_sending(parcel.target, spans)] = parcel
+        except ValueError as error:
+            parcel.fail(str(error))
+            self._settle(parcel)
 
-
-@dataclass(slots=True)
-class _Delivered:
-    """What became of some spans. later: why they have to be sent again; None: they are settled."""
-
-    refused: int = 0
-    words: str = ""
-    later: Sent | None = None
-
-
-def _deliver(
-    send: Callable[[Sequence[JudgedSpan]], Sent],
-    spans: Sequence[JudgedSpan],
-    *,
-    go_on: Callable[[], None],
-) -> _Delivered:
-    """Send spans; what is refused for good or for its size is halved until the one is found that
-    is not taken. A receiver that takes none of many is one that is set up wrongly, and loses none.
-    """
-    found, taken = _Delivered(), 0
-    waiting = [spans] if spans else []  # none where all have been erased since
-    while waiting:
-        go_on()
-        some = waiting.pop()
-        sent = send(some)
-        if sent.is_refused and len(some) > 1:
-            middle = len(some) // 2
-            waiting += [some[middle:], some[:middle]]
-        elif sent.is_refused:
-            found.refused, found.words = found.refused + 1, sent.problem
-            if not taken and found.refused >= _ALL_REFUSED:
-                found.later = sent
-                break
-        elif sent.problem:
-            found.later = sent
-            break
+    def _hear(self, future: Future[Sent], *, is_last: bool) -> None:
+        """Note what came of a request. is_last: nothing more of its parcel is sent by this run."""
+        parcel = self._under_way.pop(future)
+        try:
+            parcel.hear(future.result())
+        except (UpstreamFailed, ValueError, TimeoutError) as error:
+            parcel.fail(str(error) or _NO_ANSWER)
+        if is_last:
+            self._settle(parcel)
         else:
-            rejected = min(sent.rejected, len(some))
-            found.refused += rejected
-            taken += len(some) - rejected
-    return found
+            self._send(parcel)
+
+    def _settle(self, parcel: Parcel) -> None:
+        target, size, now = parcel.target, _most(parcel.target), clock()
+        if not parcel.is_as_before:
+            outbox.settle(
+                target.id,
+                parcel.taken,
+                unanswered=parcel.unanswered(),
+                exported=parcel.exported,
+                refused=parcel.refused,
+                problem=parcel.problem,
+                now=now,
+            )
+            self._exported += parcel.exported
+        if not parcel.failure:
+            _at_once[target.id] = 2 * size
+            return
+        _at_once[target.id] = size // 2
+        outbox.note_failure(
+            target.id,
+            parcel.failure,
+            failures=target.failures if parcel.is_as_before else 0,
+            now=now,
+            retry_after_s=parcel.retry_after_s,
+        )
 
 
-def _sender(
-    target: Target, runner: asyncio.Runner, client: UpstreamClient
-) -> Callable[[Sequence[JudgedSpan]], Sent]:
-    """Raises ValueError for headers that are none; the function raises UpstreamFailed."""
-    # The generated classes of OTLP are loaded where somebody exports, and not by every server.
-    from helmdash.upstream.services.trace_export import Receiver, send_spans
-
-    receiver = Receiver(
-        url=target.url, headers=target.headers(), allow_private=target.allow_private
-    )
-    return lambda spans: runner.run(send_spans(client, receiver, spans, version=__version__))
+def _most(target: Target) -> int:
+    """How many calls a receiver is given at once. A process that has not sent it any yet goes by
+    how often it failed."""
+    most = _at_once.get(target.id, _AT_ONCE >> min(target.failures, 16))
+    return min(max(most, _AT_LEAST), _AT_ONCE)
 
 
-def _fail(
-    target: Target, problem: str, now: datetime, *, retry_after_s: float | None = None
-) -> None:
-    outbox.note_failure(
-        target.id, problem, failures=target.failures, now=now, retry_after_s=retry_after_s
-    )
-
-
-def _spans(taken: tuple[Waiting, ...]) -> list[JudgedSpan]:
-    """Of a call that waits twice, since another door has completed it meanwhile, one."""
-    spans: list[JudgedSpan] = []
-    seen: set[tuple[int, object]] = set()
-    for each in taken:
-        fresh = [place for place in each.places if (each.project_id, place) not in seen]
-        seen.update((each.project_id, place) for place in fresh)
-        spans += map(judged_span, judged_calls(project_id=each.project_id, places=fresh))
-    return spans
+def _fault_of(step: Callable[[], None]) -> Exception | None:
+    """What a step raises, for those that others have to be done after."""
+    try:
+        step()
+    except Exception as error:
+        return error
+    return None
 
 
 def _is_wanted(now: datetime) -> bool:
@@ -170,11 +205,6 @@ def _is_wanted(now: datetime) -> bool:
         follow_environment()
         _has_followed = True
     return outbox.is_any_due(now)
-
-
-async def _client() -> UpstreamClient:
-    """Made on the loop that it works on."""
-    return UpstreamClient()
 
 
 KIND: Final = JobKind(

@@ -61,42 +61,40 @@ def exporters_told_to(project_id: int) -> QuerySet[Exporter]:
     )
 
 
-def judged_calls(*, project_id: int, places: Iterable[Place]) -> tuple[JudgedCall, ...]:
-    """Those of these calls that are still there, by time. Two queries."""
+def judged_calls(*, project_id: int, places: Iterable[Place]) -> dict[Place, JudgedCall]:
+    """Those of these calls that are still there, by time, each with where it lies. Two queries."""
     slug = Project.objects.values_list("slug", flat=True).get(pk=project_id)
     rows = calls_at(project_id, places).select_related("conversation")
-    found = []
+    found = {}
     for row in rows.order_by("started_at", "id"):
         call = view(row)
-        found.append(
-            JudgedCall(
-                id=call.id,
-                project=slug,
-                model=call.model,
-                upstream_model=call.upstream_model,
-                provider=call.provider,
-                conversation=call.conversation,
-                purpose=call.purpose,
-                lane=call.lane.value,
-                client=call.client.name if call.client else None,
-                round_number=call.round_number,
-                generation=call.generation,
-                usage=call.usage,
-                health=call.health,
-                finish_reason=call.finish_reason.value if call.finish_reason else None,
-                status=call.status,
-                cause=call.cause.name.value if call.cause else None,
-                cause_rule=call.cause.rule if call.cause else None,
-                cause_detail=call.cause.detail if call.cause else None,
-                trim_before_bytes=call.trim.before_bytes if call.trim else None,
-                trim_after_bytes=call.trim.after_bytes if call.trim else None,
-                is_compacted=(call.placed_by or "").endswith("compaction"),
-                started_at=call.started_at,
-                latency_ms=call.latency_ms,
-                ttft_ms=call.ttft_ms,
-            )
+        found[Place(row.pk, row.started_at)] = JudgedCall(
+            id=call.id,
+            project=slug,
+            model=call.model,
+            upstream_model=call.upstream_model,
+            provider=call.provider,
+            conversation=call.conversation,
+            purpose=call.purpose,
+            lane=call.lane.value,
+            client=call.client.name if call.client else None,
+            round_number=call.round_number,
+            generation=call.generation,
+            usage=call.usage,
+            health=call.health,
+            finish_reason=call.finish_reason.value if call.finish_reason else None,
+            status=call.status,
+            cause=call.cause.name.value if call.cause else None,
+            cause_rule=call.cause.rule if call.cause else None,
+            cause_detail=call.cause.detail if call.cause else None,
+            trim_before_bytes=call.trim.before_bytes if call.trim else None,
+            trim_after_bytes=call.trim.after_bytes if call.trim else None,
+            is_compacted=(call.placed_by or "").endswith("compaction"),
+            started_at=call.started_at,
+            latency_ms=call.latency_ms,
+            ttft_ms=call.ttft_ms,
         )
-    return tuple(found)
+    return found
 
 
 def _state(row: Exporter, waiting: Mapping[str, object]) -> ExportState:

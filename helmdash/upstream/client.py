@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import aiohttp
@@ -114,6 +116,28 @@ class UpstreamClient:
         """Close every connection, also those of calls under way."""
         for transport in self._transports.values():
             await transport.aclose()
+
+
+@contextmanager
+def opened_beside(
+    name: str, *, timeouts: Timeouts | None = None
+) -> Iterator[tuple[UpstreamClient, asyncio.AbstractEventLoop]]:
+    """A client for a thread that does not wait for each request, and the loop that these run on.
+
+    name: of the loop's thread. Leave it when all that was begun is done: what is under way is
+    cancelled.
+    """
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        client = UpstreamClient(timeouts=timeouts)
+        thread = threading.Thread(target=loop.run_forever, name=name, daemon=True)
+        thread.start()
+        try:
+            yield client, loop
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            runner.run(client.aclose())
 
 
 class _Call:

@@ -6,7 +6,8 @@ import gzip
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -33,7 +34,7 @@ from helmdash.exporting import running
 from helmdash.exporting.running import KIND
 from helmdash.operations.care.clearing import clear
 from helmdash.operations.exporting import environment, outbox
-from helmdash.operations.jobs.running import JobThread
+from helmdash.operations.jobs.running import JobThread, Run
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.exporting import export_states
@@ -54,10 +55,13 @@ class Receiver:
         self.unwanted = ""
         self.words = b"no, thanks"
         self.rejected = 0
+        self.is_free = threading.Event()
+        self.is_free.set()
 
     def take(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, str]]:
         assert path == "/v1/traces"
         self.headers.append(headers)
+        self.is_free.wait(20)
         if self.answers:
             return self.answers.pop(0)
         request = ExportTraceServiceRequest.FromString(gzip.decompress(body))
@@ -70,6 +74,12 @@ class Receiver:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
+    with receiving() as kept:
+        yield kept
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
     kept = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -94,6 +104,7 @@ def receiver() -> Iterator[Receiver]:
     thread.start()
     kept.url = f"http://127.0.0.1:{server.server_port}"
     yield kept
+    kept.is_free.set()
     server.shutdown()
     thread.join()
     server.server_close()
@@ -102,6 +113,7 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture
 def project(db: None) -> ProjectInfo:
     known_usage.forget()
+    running._at_once.clear()
     return make_project()
 
 
@@ -113,6 +125,12 @@ def add(receiver: Any, **over: Any) -> Exporter:
 def export() -> None:
     """One look of a server's thread."""
     JobThread((KIND,), holder="here").look_once()
+
+
+def _exporting(step: Callable[[], None]) -> None:
+    """One run, with something done between its steps."""
+    now = timezone.now()
+    KIND.run(Run(now=now, cursor="", go_on=step, tell=lambda _: step()))
 
 
 def again() -> None:
@@ -271,6 +289,101 @@ def test_a_receiver_that_refuses_everything_loses_nothing(
     receiver.answers = []
     again()
     assert len(receiver.spans) == 30
+
+
+def test_a_slow_receiver_holds_up_no_other(
+    project: ProjectInfo, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither those that are asked after it, nor what is recorded meanwhile for the others."""
+    monkeypatch.setattr(running, "_LOOK_SECONDS", 0.05)
+    with receiving() as slow:
+        add(slow, name="slow")
+        add(receiver, name="fast")
+        slow.is_free.clear()
+        record(make_capture(id="one"), project=project)
+        fast, take = ["one"], receiver.take
+
+        def taken(*request: Any) -> tuple[int, dict[str, str]]:
+            answer = take(*request)
+            if len(fast) == len(receiver.spans) == 3:
+                slow.is_free.set()
+            return answer
+
+        def recorded_meanwhile() -> None:
+            if len(fast) == len(receiver.spans) < 3:
+                fast.append(f"more-{len(fast)}")
+                record(make_capture(id=fast[-1]), project=project)
+
+        monkeypatch.setattr(receiver, "take", taken)
+        _exporting(recorded_meanwhile)
+
+        assert [attributes(span)["helmdash.call_id"] for span in receiver.spans] == fast
+        assert sorted(attributes(span)["helmdash.call_id"] for span in slow.spans) == sorted(fast)
+    assert [(state.exported, state.waiting) for state in export_states()] == [(3, 0), (3, 0)]
+
+
+def test_what_a_receiver_took_before_it_failed_is_not_sent_again(
+    project: ProjectInfo, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else one that takes so many requests a minute, and refuses a call, never gets further."""
+    add(receiver)
+    names = [f"call-{number}" for number in range(64)]
+    record(*(make_capture(id=name) for name in names), project=project)
+    receiver.unwanted = "call-40"
+    take, left = receiver.take, 0
+
+    def limited(*request: Any) -> tuple[int, dict[str, str]]:
+        nonlocal left
+        left -= 1
+        return take(*request) if left >= 0 else (429, {"Retry-After": "1"})
+
+    monkeypatch.setattr(receiver, "take", limited)
+    tries = 0
+    while export_states()[0].waiting and tries < 9:
+        left, tries = 7, tries + 1
+        again()
+
+    sent = [attributes(span)["helmdash.call_id"] for span in receiver.spans]
+    assert sorted(sent) == sorted(set(names) - {"call-40"})
+    assert (export_states()[0].exported, export_states()[0].refused) == (63, 1)
+
+
+def test_who_is_too_slow_for_many_calls_gets_fewer(
+    project: ProjectInfo, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(receiver)
+    record(*(make_capture() for _ in range(300)), project=project)
+    take, sizes = receiver.take, []
+
+    def slow_for_many(*request: Any) -> tuple[int, dict[str, str]]:
+        before = len(receiver.spans)
+        answer = take(*request)
+        sizes.append(len(receiver.spans) - before)
+        if sizes[-1] > 100:
+            del receiver.spans[before:]
+            return 504, {}
+        return answer
+
+    monkeypatch.setattr(receiver, "take", slow_for_many)
+    for _ in range(9):
+        again()
+
+    assert sizes == [300, 250, 125, 62, 124, 62, 124, 62, 114, 62, 52]
+    assert (export_states()[0].exported, export_states()[0].waiting) == (300, 0)
+
+
+def test_a_failure_late_in_a_run_is_waited_for_from_then_on(
+    project: ProjectInfo, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = timezone.now() + timedelta(minutes=5)
+    monkeypatch.setattr(running, "clock", lambda: later)
+    add(receiver)
+    receiver.answers = [(503, {})]
+    record(make_capture(), project=project)
+
+    export()
+
+    assert Exporter.objects.get().next_try_at == later + timedelta(seconds=5)
 
 
 def test_each_exporter_gets_what_is_its_own(project: ProjectInfo, receiver: Receiver) -> None:

@@ -8,7 +8,7 @@ in between has them sent once more, with the same span ids.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -40,12 +40,12 @@ _INSERT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """One row: calls of a project, all of one transaction."""
+    """One row: calls of a project, all of one transaction. later: those that were not taken now."""
 
     id: int
     project_id: int
     places: tuple[Place, ...]
-    at: datetime
+    later: tuple[Place, ...] = ()
 
 
 def note_recorded(project_id: int, rows: Sequence[Mapping[str, Any]], *, now: datetime) -> None:
@@ -59,7 +59,7 @@ def note_recorded(project_id: int, rows: Sequence[Mapping[str, Any]], *, now: da
         return
     for start in range(0, len(rows), _MOST_IN_ROW):
         some = rows[start : start + _MOST_IN_ROW]
-        keys = json.dumps([[row["id"], row["started_at"].isoformat()] for row in some])
+        keys = _keys([Place(row["id"], row["started_at"]) for row in some])
         tell_prepared(_INSERT, [project_id, len(some), keys, at, project_id])
 
 
@@ -81,7 +81,7 @@ def due_exporters(now: datetime) -> tuple[Exporter, ...]:
 
 
 def take(exporter_id: int, *, most: int) -> tuple[Waiting, ...]:
-    """The oldest rows of an exporter, of `most` calls together; one row at least."""
+    """The oldest rows of an exporter, of `most` calls together; so many of one that has more."""
     rows = PendingExport.objects.filter(exporter_id=exporter_id).order_by("id")
     taken: list[Waiting] = []
     count = 0
@@ -91,7 +91,8 @@ def take(exporter_id: int, *, most: int) -> tuple[Waiting, ...]:
         places = tuple(
             Place(call_id, datetime.fromisoformat(at)) for call_id, at in json.loads(row.calls)
         )
-        taken.append(Waiting(id=row.pk, project_id=row.project_id, places=places, at=row.at))
+        now, later = places[:most], places[most:]
+        taken.append(Waiting(id=row.pk, project_id=row.project_id, places=now, later=later))
         count += row.count
     return tuple(taken)
 
@@ -100,18 +101,26 @@ def settle(
     exporter_id: int,
     taken: Sequence[Waiting],
     *,
+    unanswered: Collection[tuple[int, Place]] = (),
     exported: int,
     refused: int,
     problem: str = "",
     now: datetime,
 ) -> None:
-    """The receiver has answered for these rows: they are gone, and counted.
+    """The receiver has answered for what was taken of these rows: it is gone, and counted.
 
-    problem: why it refused some, in its words.
+    unanswered: but for these calls, each with its project: they go on waiting. problem: why it
+    refused some, in its words.
     """
+    kept = {each.id: _unanswered_of(each, unanswered) for each in taken}
 
     def work() -> None:
-        PendingExport.objects.filter(id__in=[each.id for each in taken]).delete()
+        over = [number for number, places in kept.items() if not places]
+        PendingExport.objects.filter(id__in=over).delete()
+        for number, places in kept.items():
+            if places:
+                rows = PendingExport.objects.filter(id=number)
+                rows.update(count=len(places), calls=_keys(places))
         Exporter.objects.filter(pk=exporter_id).update(
             exported=F("exported") + exported,
             refused=F("refused") + refused,
@@ -161,6 +170,15 @@ def give_up_old(*, now: datetime) -> int:
         return sum(each["calls"] for each in counted)
 
     return write(work)
+
+
+def _unanswered_of(row: Waiting, unanswered: Collection[tuple[int, Place]]) -> tuple[Place, ...]:
+    now = tuple(place for place in row.places if (row.project_id, place) in unanswered)
+    return now + row.later
+
+
+def _keys(places: Sequence[Place]) -> str:
+    return json.dumps([[place.call_id, place.started_at.isoformat()] for place in places])
 
 
 def _due(now: datetime) -> Any:
