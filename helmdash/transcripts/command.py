@@ -122,7 +122,7 @@ def main(arguments: list[str] | None = None) -> int:
         importer = Importer(
             readers,
             home,
-            send=ApiSender(url, key, is_patient=given.watch),
+            send=ApiSender(url, key, is_patient=given.watch, tell=bar.say),
             texts=given.texts,
             sent=SentFiles(state),
             progress=bar,

@@ -24,6 +24,8 @@ from helmdash.transcripts.importing import CannotSend, Stored
 _TIMEOUT_SECONDS = 60.0
 # Waits between tries: a restart of the server, or its database's. Seconds.
 _WAITS = (1.0, 2.0, 5.0, 10.0, 30.0)
+# Failed tries in a row after which that is told: one is a server that is busy.
+_TOLD_AT = 2
 _AGAIN = frozenset({429, 502, 503, 504})
 _LONGEST_WAIT = 120.0
 
@@ -73,7 +75,8 @@ def _secured() -> list[BaseHandler]:
 class ApiSender:
     """Sends batches to `POST /api/v1/calls/batch`, again where the server asks for it.
 
-    is_patient: for ever, as a watch does; else some tries.
+    is_patient: for ever, as a watch does; else some tries. tell: hears why it waits, once that is
+    not over with the first wait, and when the server answers again.
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class ApiSender:
         *,
         is_patient: bool = False,
         wait: Callable[[float], None] = time.sleep,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -90,7 +94,8 @@ class ApiSender:
         if not key:
             raise CannotSend("A key is missing: --key, or HELMDASH_API_KEY. Connect makes one.")
         self._address = f"{url.rstrip('/')}/api/v1/calls/batch"
-        self._key, self._is_patient, self._wait = key, is_patient, wait
+        self._key, self._is_patient = key, is_patient
+        self._wait, self._tell = wait, tell
         self._opener = make_opener()
 
     def __call__(self, reports: Sequence[dict[str, Any]]) -> Stored:
@@ -99,7 +104,10 @@ class ApiSender:
         tries = 0
         while True:
             try:
-                return _read(self._post(body))
+                answer = self._post(body)
+                if tries >= _TOLD_AT:
+                    self._tell("It answers again.")
+                return _read(answer)
             except HTTPError as error:
                 if error.code == 413 and len(reports) > 1:
                     half = len(reports) // 2
@@ -112,8 +120,10 @@ class ApiSender:
                 reason, asked = f"{self._address} cannot be reached: {error}", None
             if tries >= len(_WAITS) and not self._is_patient:
                 raise CannotSend(f"{reason} Given up after {tries + 1} tries; run it again later.")
-            self._wait(_seconds(asked) or _WAITS[min(tries, len(_WAITS) - 1)])
             tries += 1
+            if tries == _TOLD_AT:
+                self._tell(f"{reason} Trying again …")
+            self._wait(_seconds(asked) or _WAITS[min(tries, len(_WAITS)) - 1])
 
     def _post(self, body: bytes) -> dict[str, Any]:
         headers = {

@@ -44,6 +44,13 @@ class ProgressBar:
             self._width = len(line)
         self._stream.flush()
 
+    def say(self, sentence: str) -> None:
+        """A line of its own, above the bar."""
+        self._stream.write("\r" * bool(self._width) + sentence.ljust(self._width) + "\n")
+        if self._width and self._newest is not None:
+            self._show(self._newest, self._moment())
+        self._stream.flush()
+
     def close(self) -> None:
         """Leave the line, as it was at the end."""
         if self._width and self._newest is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import socket
 import ssl
 import threading
@@ -13,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from helmdash.transcripts.importing import CannotSend
+from helmdash.transcripts.importing import CannotSend, Progress
 from helmdash.transcripts.posting import ApiSender, make_opener
+from helmdash.transcripts.telling import ProgressBar
 from tests.support.certificates import issued_certificate
 
 TAKEN: tuple[int, dict[str, str], object] = (
@@ -119,6 +122,40 @@ def test_it_waits_as_long_as_it_is_asked_to(server: Server) -> None:
 
     assert ApiSender(server.url, KEY, wait=waits.append)([{}]).new == 1
     assert waits == [7.0, 2.0]
+
+
+def test_a_wait_that_lasts_is_told_once_and_its_end(server: Server) -> None:
+    """A bar stood still for a minute without a word; a watch, for as long as the server is away."""
+    told: list[str] = []
+    server.answers = [(503, {}, {"detail": "The database is away."})] * 4 + [TAKEN]
+    sender = ApiSender(server.url, KEY, wait=lambda _: None, tell=told.append)
+
+    assert sender([{}]).new == 1
+    server.answers = [(503, {}, {}), TAKEN]
+    assert sender([{}]).new == 1
+
+    address = f"{server.url}/api/v1/calls/batch"
+    assert told == [
+        f"{address} answered 503: The database is away. Trying again …",
+        "It answers again.",
+    ]
+
+
+def test_what_is_told_meanwhile_stands_above_the_bar() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    bar = ProgressBar(stream, moment=lambda: 1.0)
+    bar.say("before")
+    bar(Progress("claude", done_bytes=1, all_bytes=2, calls=7))
+    bar.say("It waits.")
+
+    before, bar_then, said, bar_now = filter(None, re.split("[\r\n]", stream.getvalue()))
+    assert (before, said.rstrip()) == ("before", "It waits.")
+    assert len(said) == len(bar_now) == len(bar_then)
+    assert bar_now.endswith("50%  7 calls")
 
 
 def test_a_batch_that_is_too_large_goes_in_halves(server: Server) -> None:
