@@ -238,6 +238,19 @@ def test_views_are_bounded_and_told_by_one_question(
     assert faults(page) == []
 
 
+def test_views_of_the_project_stand_before_ones_own(
+    owner: Client, filled: str, project: ProjectInfo
+) -> None:
+    """Databases differ in where they put those that have no owner."""
+    save(owner, "calls", "b mine", "q=1")
+    save(owner, "calls", "c ours", "q=2", shared="1")
+    save(owner, "calls", "a mine", "q=3")
+
+    page = owner.get("/calls/?view=all").content.decode()
+    (tabs,) = re.findall(r'aria-label="Saved views">(.*?)</nav>', page)
+    assert re.findall(r">([^<>]+)</a>", tabs) == ["All", "c ours", "a mine", "b mine"]
+
+
 @pytest.mark.parametrize("wrong", [{"do": "nope"}, {"do": "save", "address": "range=soon"}])
 def test_a_fault_is_told_on_the_page_of_the_forms_project(
     owner: Client, filled: str, wrong: dict[str, str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from helmdash.records.models import FirstView, SavedView
 
@@ -30,7 +30,8 @@ class SavedViewItem:
 def views_of(*, project_id: int, user_id: int, noun: str) -> tuple[SavedViewItem, ...]:
     """What somebody sees of a list's views, the project's first, by name. One query."""
     rows = _seen(project_id, user_id).filter(noun=noun)
-    return tuple(map(_item, rows.order_by("user_id", "name", "id")))
+    shared_first = F("user_id").asc(nulls_first=True)
+    return tuple(map(_item, rows.order_by(shared_first, "name", "id")))
 
 
 def first_view(*, project_id: int, user_id: int, noun: str) -> str | None:
