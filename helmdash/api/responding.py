@@ -1,4 +1,5 @@
-"""Answers: compact JSON, and on reads an ETag, so that a client that polls gets 304 and no body."""
+"""Answers: compact JSON, and on reads an ETag: a client that polls gets 304 and no body, and one
+that edits says by it what it has seen (helmdash.api.preconditions)."""
 
 from __future__ import annotations
 
@@ -21,10 +22,17 @@ class Answered(NamedTuple):
     status: int = 200
 
 
-def answer(value: object, *, status: int = 200) -> HttpResponse:
-    """What a write or a computation led to."""
-    response = HttpResponse(dump_json(value), status=status, content_type=CONTENT_TYPE)
+def answer(value: object, *, status: int = 200, is_whole: bool = False) -> HttpResponse:
+    """What a write or a computation led to.
+
+    is_whole: the value is what a read of the same thing gives, so that its ETag guards the next
+    edit.
+    """
+    body = dump_json(value)
+    response = HttpResponse(body, status=status, content_type=CONTENT_TYPE)
     response["Cache-Control"] = "no-store"
+    if is_whole:
+        response["ETag"] = _tag(body)
     return response
 
 
@@ -34,10 +42,9 @@ def read(request: HttpRequest, value: object, *, stamp: object = None) -> HttpRe
     stamp: what the ETag is made of when the body says the time or is expensive to compare.
     """
     body = dump_json(value)
-    basis = body if stamp is None else dump_json(stamp)
-    tag = f'"{hashlib.blake2b(basis, digest_size=12).hexdigest()}"'
+    tag = _tag(body) if stamp is None else tag_of(stamp)
     response: HttpResponse
-    if _has(request, tag):
+    if is_among(tag, request.headers.get("If-None-Match", "")):
         response = HttpResponseNotModified()
     else:
         response = HttpResponse(body, content_type=CONTENT_TYPE)
@@ -48,6 +55,17 @@ def read(request: HttpRequest, value: object, *, stamp: object = None) -> HttpRe
     return response
 
 
-def _has(request: HttpRequest, tag: str) -> bool:
-    wanted = parse_etags(request.headers.get("If-None-Match", ""))
+def tag_of(value: object) -> str:
+    """The ETag of a value, or of the stamp in its place."""
+    return _tag(dump_json(value))
+
+
+def is_among(tag: str, header: str) -> bool:
+    """Whether a header names the ETag, or any (`*`). A proxy that compresses makes it a weak one,
+    which is of the same value still."""
+    wanted = parse_etags(header)
     return "*" in wanted or any(each.removeprefix("W/") == tag for each in wanted)
+
+
+def _tag(text: bytes) -> str:
+    return f'"{hashlib.blake2b(text, digest_size=12).hexdigest()}"'

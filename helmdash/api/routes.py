@@ -18,6 +18,7 @@ from ninja import Router
 from helmdash.api.auth import Needs
 from helmdash.api.idempotency import Once, carried_out_once
 from helmdash.api.parsing import Shape, refuse_query
+from helmdash.api.preconditions import EDITS, refuse_guard
 from helmdash.api.problems import Code, not_found
 
 View = Callable[..., HttpResponseBase]
@@ -61,6 +62,7 @@ class Route:
     body_examples: Mapping[str, object] = field(default_factory=dict)
     query: Shape[Any] | None = None
     once: Once | None = None
+    is_guarded: bool = False
 
 
 ROUTES: list[Route] = []
@@ -80,11 +82,13 @@ def route(
     query: Shape[Any] | None = None,
     may: tuple[Code, ...] = (),
     once: Once | None = None,
+    is_guarded: bool = False,
 ) -> Callable[[View], View]:
     """Register a view. Its docstring's first line is the summary, the rest the description.
 
     scope: what the key must carry; None: any valid key. may: problems besides the usual ones.
     once: how it honours `Idempotency-Key`, which every POST does that creates; None: not at all.
+    is_guarded: the view looks at `If-Match`.
     """
 
     def register(view: View) -> View:
@@ -93,6 +97,7 @@ def route(
         codes += (Code.FORBIDDEN,) if scope else ()
         codes += _WITH_BODY if body is not None else ()
         codes += (Code.CONFLICT,) if once else ()
+        codes += (Code.CHANGED,) if is_guarded else ()
         ROUTES.append(
             Route(
                 name=view.__name__,
@@ -109,10 +114,12 @@ def route(
                 body_examples=body_examples or {},
                 query=query,
                 once=once,
+                is_guarded=is_guarded,
             )
         )
         served = view if query else _without_query(view)
         served = carried_out_once(served, once) if once else served
+        served = served if is_guarded or method not in EDITS else _without_guard(served)
         served = _of_possible_ids(served) if Code.NOT_FOUND in may else served
         router.api_operation(
             [method], path, auth=Needs(scope), url_name=view.__name__, include_in_schema=False
@@ -129,6 +136,17 @@ def _of_possible_ids(view: View) -> View:
     def refusing(request: HttpRequest, *args: object, **parts: object) -> HttpResponseBase:
         if any(isinstance(each, str) and "\x00" in each for each in parts.values()):
             raise not_found("Nothing has an id with the character U+0000.")
+        return view(request, *args, **parts)
+
+    return refusing
+
+
+def _without_guard(view: View) -> View:
+    """The view, which edits what has no ETag."""
+
+    @wraps(view)
+    def refusing(request: HttpRequest, *args: object, **parts: object) -> HttpResponseBase:
+        refuse_guard(request)
         return view(request, *args, **parts)
 
     return refusing

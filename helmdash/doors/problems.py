@@ -33,6 +33,7 @@ class Code(StrEnum):
     TOO_SLOW = "request_timeout"
     TOO_MANY_REQUESTS = "too_many_requests"
     CONFLICT = "conflict"
+    CHANGED = "precondition_failed"
     TOO_LARGE = "body_too_large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
     INVALID = "invalid"
@@ -90,6 +91,11 @@ KINDS: Mapping[Code, Kind] = {
     ),
     Code.CONFLICT: Kind(
         status=409, title="Conflict", meaning="The request does not go with what is stored."
+    ),
+    Code.CHANGED: Kind(
+        status=412,
+        title="Changed meanwhile",
+        meaning="What If-Match guards is not as it was read; read it again and repeat the edit.",
     ),
     Code.TOO_LARGE: Kind(
         status=413,

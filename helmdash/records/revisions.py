@@ -25,6 +25,10 @@ _NO_ENTRY = "has no pack and no pipeline; give it at least one"
 _NOT_STORABLE = "holds the character U+0000, which cannot be stored; take it out"
 
 
+class RevisedMeanwhile(Exception):
+    """There is a newer revision than the one that the new one was to follow."""
+
+
 def storable_catalog(body: object) -> Catalog:
     """The catalog that a body is, where it can be a revision. Raises CatalogError."""
     catalog = parse_catalog(body)
@@ -36,12 +40,19 @@ def storable_catalog(body: object) -> Catalog:
 
 
 def add_revision(
-    *, project_id: int, name: str, body: object, now: datetime, make_current: bool
+    *,
+    project_id: int,
+    name: str,
+    body: object,
+    now: datetime,
+    make_current: bool,
+    after: int | None = None,
 ) -> tuple[CatalogRevision, bool]:
     """Store a catalog under a name; give its row, and whether it is a new one.
 
-    The same bytes as the newest revision of the name give that revision again. Raises
-    CatalogError naming the fields of a malformed catalog.
+    The same bytes as the newest revision of the name give that revision again. after: the number of
+    the newest one as whoever stores it saw it; None: whichever it is. Raises CatalogError naming
+    the fields of a malformed catalog, and RevisedMeanwhile.
     """
     catalog = storable_catalog(body)
     text = compact_json(catalog.raw)
@@ -51,6 +62,8 @@ def add_revision(
         project = Project.objects.select_for_update().get(pk=project_id)
         named = CatalogRevision.objects.filter(project=project, name=name)
         row = named.order_by("-number").first()
+        if row is not None and after is not None and row.number != after:
+            raise RevisedMeanwhile
         is_new = row is None or row.digest != digest
         if row is None or is_new:
             number = (named.aggregate(newest=Max("number"))["newest"] or 0) + 1

@@ -15,6 +15,7 @@ from pydantic.json_schema import JsonSchemaMode
 import helmdash
 from helmdash.api.idempotency import HEADER, MOST_CHARS, REPLAYED
 from helmdash.api.openapi.answer_types import answer_type
+from helmdash.api.preconditions import HEADER as GUARD
 from helmdash.api.problems import CONTENT_TYPE as PROBLEM_TYPE
 from helmdash.api.problems import KINDS, Code
 from helmdash.api.routes import ROUTES, Answer, Route
@@ -28,7 +29,8 @@ _REF = "#/components/schemas/{model}"
 _DESCRIPTION = (
     "Ask before a call what fits a model; report after it what happened. Times are RFC 3339 in "
     "UTC, tokens and bytes whole numbers, and what is not known is null. Lists go on with "
-    "`?cursor=` and the `next` of the page before. Reads carry an ETag. Every error is a "
+    "`?cursor=` and the `next` of the page before. Reads carry an ETag; with it in "
+    "`If-Match` an edit does not undo what others did meanwhile. Every error is a "
     "problem+json that names the fields."
 )
 _TAGS = {
@@ -65,6 +67,14 @@ _IDEMPOTENCY_KEY: dict[str, Any] = {
     f"body gets the first response again, with `{REPLAYED}: true`; with another body 422; while "
     "the first one is being carried out 409 with `Retry-After`. Only responses with 2xx are kept. "
     "Without a meaning for calls that have an `id`: these are safe to repeat anyway.",
+}
+_IF_MATCH: dict[str, Any] = {
+    "name": GUARD,
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "The ETag that a read of this address gave. Where somebody else has changed it "
+    "since, nothing is done (412).",
 }
 _REPLAYED: dict[str, Any] = {
     "description": "The response is that of the first request with this `Idempotency-Key`.",
@@ -218,6 +228,7 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
             *_path_parameters(route.path),
             *_query_parameters(route, schemas),
             *([_IDEMPOTENCY_KEY] if route.once else []),
+            *([_IF_MATCH] if route.is_guarded else []),
         ],
         "responses": {
             **{

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -12,6 +13,7 @@ from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
 from helmdash.api.openapi import examples
 from helmdash.api.parsing import read_body, read_query
+from helmdash.api.preconditions import changed, is_guarded, require_match
 from helmdash.api.problems import Code, invalid_field, not_found
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
@@ -19,6 +21,7 @@ from helmdash.api.schemas import budgets as shapes
 from helmdash.core.budgets.budgets import Resolution
 from helmdash.doors.bodies.fields import LARGEST
 from helmdash.operations.budgets import editing
+from helmdash.operations.budgets.editing import EditedMeanwhile
 from helmdash.queries import preflight
 from helmdash.queries.budgets import budgets
 from helmdash.queries.budgets.budgets import BudgetRow
@@ -81,7 +84,7 @@ def create_budget(request: HttpRequest) -> HttpResponse:
     row = editing.create_budget(
         actor=access.actor, values=values, project_id=access.project.id if slug else None
     )
-    response = answer(row, status=201)
+    response = answer(row, status=201, is_whole=True)
     response["Location"] = f"{request.path}/{row.id}"
     return _noted(request, row, values, response)
 
@@ -175,6 +178,7 @@ def get_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     body=shapes.BudgetPatch,
     body_examples={"a smaller catalog": examples.BUDGET_CHANGE},
     may=(Code.NOT_FOUND, Code.CONFLICT),
+    is_guarded=True,
     answers={200: Answer(meaning="The row as it is now.", shape=BudgetRow)},
 )
 def change_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
@@ -187,13 +191,18 @@ def change_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     changes = read_body(request, shapes.PATCH)
     access = access_of(request)
     _require_plausible(budget_id)
-    row = editing.change_budget(
-        actor=access.actor,
-        budget_id=budget_id,
-        project_id=access.project.id,
-        changes=changes,
-    )
-    return _noted(request, row, changes, answer(row))
+    seen_at = _seen_at(request, budget_id)
+    try:
+        row = editing.change_budget(
+            actor=access.actor,
+            budget_id=budget_id,
+            project_id=access.project.id,
+            changes=changes,
+            seen_at=seen_at,
+        )
+    except EditedMeanwhile:
+        raise changed(request) from None
+    return _noted(request, row, changes, answer(row, is_whole=True))
 
 
 @route(
@@ -203,6 +212,7 @@ def change_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     tag=_TAG,
     scope="budgets",
     may=(Code.NOT_FOUND, Code.CONFLICT),
+    is_guarded=True,
     answers={204: Answer(meaning="The row is gone.")},
 )
 def delete_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
@@ -213,8 +223,27 @@ def delete_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     """
     access = access_of(request)
     _require_plausible(budget_id)
-    editing.delete_budget(actor=access.actor, budget_id=budget_id, project_id=access.project.id)
+    seen_at = _seen_at(request, budget_id)
+    try:
+        editing.delete_budget(
+            actor=access.actor,
+            budget_id=budget_id,
+            project_id=access.project.id,
+            seen_at=seen_at,
+        )
+    except EditedMeanwhile:
+        raise changed(request) from None
     return HttpResponse(status=204)
+
+
+def _seen_at(request: HttpRequest, budget_id: int) -> datetime | None:
+    """When the row that the client has seen was edited last; None: it does not say what it has
+    seen. Raises Problem (412) where it has seen another."""
+    if not is_guarded(request):
+        return None
+    row = _row(request, budget_id)
+    require_match(request, row)
+    return row.updated_at
 
 
 def _noted(

@@ -9,6 +9,7 @@ from ninja import Router
 from helmdash.api.auth import access_of
 from helmdash.api.list_queries import narrowing
 from helmdash.api.parsing import read_query, require_conversation_id
+from helmdash.api.preconditions import is_guarded, require_match
 from helmdash.api.problems import Code, Problem, not_found
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
@@ -120,6 +121,7 @@ def get_timeline(request: HttpRequest, conversation_id: str) -> HttpResponse:
     "/conversations/{conversation_id}",
     tag=_TAG,
     scope="admin",
+    is_guarded=True,
     answers={
         200: Answer(
             meaning="What is gone; zeros where nothing was.", shape=shapes.ErasedConversation
@@ -136,6 +138,10 @@ def erase_conversation(request: HttpRequest, conversation_id: str) -> HttpRespon
     """
     require_conversation_id(conversation_id)
     access = access_of(request)
+    if is_guarded(request):
+        # Just before: an erasure takes many transactions, and no call waits for one.
+        found = conversations.find(project_id=access.project.id, conversation_id=conversation_id)
+        require_match(request, found)
     erased = erasing.erase_conversation(
         actor=access.actor,
         project=access.project,

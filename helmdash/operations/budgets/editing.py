@@ -25,7 +25,7 @@ from helmdash.records.models.budgets import SHIPPED_REASON
 # What the column of the history holds.
 MOST_WHY: Final = 100
 _FIELDS = {each.name: each for each in STORED_FIELDS}
-EDITED_MEANWHILE = "Somebody edited this row meanwhile: look at it again."
+_EDITED_MEANWHILE = "Somebody edited this row meanwhile: look at it again."
 _FALLBACK_KEY = "The fallback keeps its empty key: it governs every model without a row of its own."
 
 
@@ -47,6 +47,13 @@ class BudgetProblems(Exception):
 
 class BudgetConflict(BudgetProblems):
     """What is stored stands against it: a row with this key, or the fallback that must stay."""
+
+
+class EditedMeanwhile(BudgetConflict):
+    """The row was edited since whoever changes it saw it."""
+
+    def __init__(self) -> None:
+        super().__init__((BudgetProblem("", _EDITED_MEANWHILE),))
 
 
 class NoSuchBudget(Exception):
@@ -86,12 +93,11 @@ def change_budget(
     as whoever changes it saw it; None: however it is now.
 
     Raises NoSuchBudget, Forbidden (the row is every project's, say), BudgetProblems, or
-    BudgetConflict when the new key is taken, or the row was edited since it was seen.
+    BudgetConflict when the new key is taken, EditedMeanwhile when the row was edited since it was
+    seen.
     """
     with transaction.atomic():
-        row = _locked(actor, budget_id, project_id)
-        if seen_at is not None and row.updated_at != seen_at:
-            raise BudgetConflict((BudgetProblem("", EDITED_MEANWHILE),))
+        row = _locked(actor, budget_id, project_id, seen_at)
         if row.key == "" and str(changes.get("key", "")).strip():
             raise BudgetProblems((BudgetProblem("key", _FALLBACK_KEY),))
         before = values_of(row)
@@ -101,13 +107,20 @@ def change_budget(
     return _read(row)
 
 
-def delete_budget(*, actor: Actor, budget_id: int, project_id: int, why: str = "") -> None:
-    """Remove a row the project sees. why: words for the history.
+def delete_budget(
+    *,
+    actor: Actor,
+    budget_id: int,
+    project_id: int,
+    why: str = "",
+    seen_at: datetime | None = None,
+) -> None:
+    """Remove a row the project sees. why: words for the history. seen_at: as for `change_budget`.
 
-    Raises NoSuchBudget, Forbidden, or BudgetConflict for the fallback.
+    Raises NoSuchBudget, Forbidden, BudgetConflict for the fallback, or EditedMeanwhile.
     """
     with transaction.atomic():
-        row = _locked(actor, budget_id, project_id)
+        row = _locked(actor, budget_id, project_id, seen_at)
         if row.key == "" and row.project_id is None:
             raise BudgetConflict(
                 (
@@ -138,12 +151,14 @@ def restore_budget(*, actor: Actor, row: Budget, why: str = "") -> BudgetRow:
     return _read(row)
 
 
-def _locked(actor: Actor, budget_id: int, project_id: int) -> Budget:
+def _locked(actor: Actor, budget_id: int, project_id: int, seen_at: datetime | None) -> Budget:
     visible = Q(project__isnull=True) | Q(project_id=project_id)
     row = Budget.objects.select_for_update().filter(visible, pk=budget_id).first()
     if row is None:
         raise NoSuchBudget(f"there is no budget {budget_id}")
     require(actor, Right.CHANGE_BUDGETS, project_id=row.project_id)
+    if seen_at is not None and row.updated_at != seen_at:
+        raise EditedMeanwhile
     return row
 
 

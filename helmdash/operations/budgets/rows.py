@@ -11,10 +11,9 @@ from django.db import transaction
 from helmdash.core.access.permissions import Actor, Right, may, require
 from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.operations.budgets.editing import (
-    EDITED_MEANWHILE,
-    BudgetConflict,
     BudgetProblem,
     BudgetProblems,
+    EditedMeanwhile,
     NoSuchBudget,
     change_budget,
     create_budget,
@@ -83,7 +82,7 @@ def _edit(actor: Actor, project_id: int, edit: RowEdit, why: str) -> int | None:
         return None
     if row.project is None and not may(actor, Right.CHANGE_BUDGETS, project_id=None):
         if edit.seen_at is not None and row.updated_at != edit.seen_at:
-            raise BudgetConflict((BudgetProblem("", EDITED_MEANWHILE),))
+            raise EditedMeanwhile
         values = {**stands, **changes}
         return create_budget(actor=actor, values=values, project_id=project_id, why=why).id
     return change_budget(

@@ -11,7 +11,9 @@ from django.db import transaction
 from helmdash.answers import HIDDEN, JsonName
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.records.audit import note_row
-from helmdash.records.revisions import add_revision
+from helmdash.records.revisions import RevisedMeanwhile, add_revision
+
+__all__ = ["Imported", "RevisedMeanwhile", "import_catalog"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,16 +34,23 @@ def import_catalog(
     body: object,
     now: datetime,
     make_current: bool = True,
+    after: int | None = None,
 ) -> Imported:
     """Store a catalog under a name and, unless told otherwise, put it in force for the project.
 
-    The same bytes as the newest revision of the name give that revision again. Raises
-    CatalogError naming the fields of a malformed catalog, and Forbidden.
+    The same bytes as the newest revision of the name give that revision again. after: the number of
+    the newest revision as whoever imports saw it; None: whichever it is. Raises CatalogError naming
+    the fields of a malformed catalog, RevisedMeanwhile, and Forbidden.
     """
     require(actor, Right.CHANGE_CATALOGS, project_id=project_id)
     with transaction.atomic():
         row, is_new = add_revision(
-            project_id=project_id, name=name, body=body, now=now, make_current=make_current
+            project_id=project_id,
+            name=name,
+            body=body,
+            now=now,
+            make_current=make_current,
+            after=after,
         )
         if is_new:
             note_row(actor=actor, row=row, before=None)
