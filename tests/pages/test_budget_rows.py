@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.test import Client
@@ -68,8 +69,8 @@ def texts(html: str) -> str:
 def test_a_row_tells_its_lines_its_models_and_their_prompts(
     owner: Client, used: ProjectInfo, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    # 14, and two of the replica where there is one.
-    with django_assert_max_num_queries(16):
+    # 15, and two of the replica where there is one.
+    with django_assert_max_num_queries(17):
         html = owner.get(LIST).content.decode()
 
     assert faults(html) == []
@@ -83,6 +84,65 @@ def test_a_row_tells_its_lines_its_models_and_their_prompts(
     )
     assert sum("<svg" in row for row in found) == 2
     assert all("no model seen" in row for row in found[2:])
+
+
+@pytest.fixture
+def many(used: ProjectInfo) -> list[str]:
+    """The keys of far more rows than a page has."""
+    keys = [f"acme/model-{n:03}/v" for n in range(230)]
+    Budget.objects.bulk_create(
+        Budget(key=key, input_tokens=9_000, output_tokens=900, tier="B") for key in keys
+    )
+    return keys
+
+
+def rows_in(html: str) -> list[str]:
+    return re.findall(r'<tr id="(row-\d+)"', html)
+
+
+def test_a_long_table_comes_in_pages_and_leaves_out_no_row(
+    owner: Client, many: list[str], django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    total = Budget.objects.count()
+    address, seen = LIST, list[str]()
+
+    while address:
+        with django_assert_max_num_queries(17):
+            html = owner.get(address).content.decode()
+        assert faults(html) == []
+        assert len(html) < 600_000
+        assert f"{total} rows" in html
+        seen += rows_in(html)
+        following = re.search(r'rel="next" href="([^"#]*)', html)
+        address = unescape(following.group(1)) if following else ""
+
+    assert len(seen) == total == len(set(seen))
+    # Those in use come first.
+    assert seen[0] == f"row-{row_of('openai/gpt-4o').pk}"
+
+
+@pytest.mark.parametrize(("part", "found"), [("MODEL-11", 10), ("model-229", 1), ("nothing", 0)])
+def test_rows_are_found_by_a_part_of_their_key(
+    owner: Client, many: list[str], part: str, found: int
+) -> None:
+    html = owner.get(LIST, {"key": part}).content.decode()
+    alone = owner.get(LIST, {"key": part}, headers={"HX-Request": "true", "HX-Target": "rules"})
+
+    assert faults(html) == []
+    assert len(rows_in(html)) == len(rows_in(alone.content.decode())) == found
+    assert f"{found} of {Budget.objects.count()}" in texts(html)
+    assert alone.content.decode().startswith('<section class="card" id="rules"')
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "999999999999999999999", "x", "²", "9"])
+def test_a_page_that_is_not_there_is_one_that_is(owner: Client, many: list[str], page: str) -> None:
+    assert rows_in(owner.get(LIST, {"page": page}).content.decode())
+
+
+def test_the_fallback_is_found_by_its_name(owner: Client, many: list[str]) -> None:
+    html = owner.get(LIST, {"key": "fallback"}).content.decode()
+
+    assert rows_in(html) == [f"row-{row_of('').pk}"]
 
 
 def test_rows_say_what_they_do_not_rule(owner: Client, used: ProjectInfo) -> None:

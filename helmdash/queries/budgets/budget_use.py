@@ -24,6 +24,8 @@ from helmdash.queries.budgets.budgets import BudgetRow
 
 # Long enough for models that are used once in a while, short enough to be about today's prompts.
 USE_DAYS: Final = 30
+# How the row without a key is called.
+_FALLBACK: Final = "fallback"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +61,17 @@ class RowUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableUse:
-    """All rows that a project sees, those with the most calls first, then in table order.
+    """A page of the rows that a project sees, those with the most calls first, then in table order.
 
-    is_counted: no calls of before an upgrade are left to add up; else nothing is said of models.
+    total: how many rows it sees; found: how many of them were asked for. is_counted: no calls of
+    before an upgrade are left to add up; else nothing is said of models.
     """
 
     rows: tuple[RowUse, ...]
+    total: int
+    found: int
+    page: int
+    pages: int
     is_counted: bool
     days: int = USE_DAYS
 
@@ -118,15 +125,34 @@ def model_uses(*, project_id: int, now: datetime) -> tuple[ModelUse, ...] | None
     )
 
 
-def table_use(*, project_id: int, now: datetime, limit: int) -> TableUse:
-    """Every row that a project sees, `limit` at most, with what it does. Ten queries at most."""
-    rows = budgets.page(project_id=project_id, limit=limit).items
+def table_use(
+    *, project_id: int, now: datetime, limit: int, key: str = "", page: int = 1
+) -> TableUse:
+    """The rows that a project sees whose key has `key` in it, in any letters, with what they do.
+
+    page: which `limit` of them; past the last it is the last. Eleven queries at most.
+    """
+    keys = budgets.keys(project_id=project_id)
     table = budgets.table(project_id=project_id)
     uses = model_uses(project_id=project_id, now=now)
     by_row = _by_row(table, uses or ())
-    found = [_use(row, table, by_row.get(row.id, ())) for row in rows]
+    found = [number for number, told in keys.items() if _has(told, key)]
+    found.sort(key=lambda number: -_calls(by_row.get(number, ())))
+    pages = max(1, -(-len(found) // limit))
+    page = min(max(page, 1), pages)
+    numbers = found[(page - 1) * limit : page * limit]
+    rows = {row.id: row for row in budgets.some(project_id=project_id, numbers=numbers)}
     return TableUse(
-        rows=tuple(sorted(found, key=lambda each: -each.calls)), is_counted=uses is not None
+        rows=tuple(
+            _use(rows[number], table, by_row.get(number, ()))
+            for number in numbers
+            if number in rows
+        ),
+        total=len(keys),
+        found=len(found),
+        page=page,
+        pages=pages,
+        is_counted=uses is not None,
     )
 
 
@@ -149,6 +175,14 @@ def _by_row(table: BudgetTable, uses: Iterable[ModelUse]) -> dict[int, list[Mode
     return found
 
 
+def _has(key: str, part: str) -> bool:
+    return part.casefold() in (key or _FALLBACK).casefold()
+
+
+def _calls(models: Iterable[ModelUse]) -> int:
+    return sum(each.calls for each in models)
+
+
 def _lookup(table: BudgetTable, use: ModelUse) -> EffectiveBudget:
     return table.lookup(use.model, key=use.model_key)
 
@@ -163,7 +197,7 @@ def _use(row: BudgetRow, table: BudgetTable, models: Sequence[ModelUse]) -> RowU
         lines=holds if governs else None,
         is_replaced=row.budget.enabled and not governs,
         models=tuple(models),
-        calls=sum(each.calls for each in models),
+        calls=_calls(models),
         spread=spread_of(prompts, holds) if has_spread else None,
         levels=levels_of(prompts, holds) if has_spread else {},
         p50=buckets.percentile(prompts, 50),

@@ -16,23 +16,31 @@ from helmdash.queries import preflight
 from helmdash.queries.budgets import budget_use, budgets
 from helmdash.queries.evidence import limits, suggestions
 
-# Far more rules than anybody keeps by hand.
-_MOST = 1000
+# More than one looks through; a row is 3.6 kB of the page.
+_ROWS = 100
+# The part of the page with the table.
+_TABLE = "rules"
+_ROWS_PAGE = "pages/_budget_rows.html"
+# Of the number of a page.
+_DIGITS = 10
 # The longest model id the API takes.
 _MODEL_CHARS = 255
 
 
 @require_safe
 def budget_list(request: PageRequest) -> HttpResponse:
-    """All rules, and with ?model= the explanation of the one that governs it."""
+    """All rules, and with ?model= the explanation of the one that governs it.
+
+    ?key=: those with this in their key; ?page=: which hundred of them.
+    """
     project = scope.current_project(request)
+    if request.htmx and request.htmx.target == _TABLE:
+        return show(request, _ROWS_PAGE, _table(request), fragment=_ROWS_PAGE)
     model = request.GET.get("model", "").strip()
     problem = _problem(request, model)
     context: dict[str, object] = {"model": model, "problem": problem}
     if not request.htmx:
-        use = budget_use.table_use(project_id=project.id, now=timezone.now(), limit=_MOST)
-        context["rows"] = [shown_row(each) for each in use.rows]
-        context["use"] = use
+        context |= _table(request)
         inbox = suggestions.inbox(project_id=project.id)
         context["preflights"] = preflight.fallback_preflights(
             project_id=project.id, now=timezone.now()
@@ -65,6 +73,19 @@ def budget_list(request: PageRequest) -> HttpResponse:
         fragment="pages/_resolution.html",
         status=400 if problem else 200,
     )
+
+
+def _table(request: PageRequest) -> dict[str, object]:
+    key = request.GET.get("key", "").strip()
+    page = request.GET.get("page", "")
+    use = budget_use.table_use(
+        project_id=scope.current_project(request).id,
+        now=timezone.now(),
+        key=key,
+        page=int(page) if page.isascii() and page.isdigit() and len(page) < _DIGITS else 1,
+        limit=_ROWS,
+    )
+    return {"rows": [shown_row(each) for each in use.rows], "use": use, "key": key}
 
 
 def _problem(request: PageRequest, model: str) -> str:
