@@ -22,6 +22,8 @@ _OF_NO_PROJECT = ("//", "/static/", "/admin/", "/api/", "/login/", "/logout/", "
 # begins with letters tries each letter of a page, and takes ten times as long.
 _ADDRESS = re.compile(r'="(/[^"]*)"')
 _ATTRIBUTES = ("href", "action", "hx-get", "hx-post", "data-live")
+# In HTML an apostrophe of an id is `&#x27;`.
+_HTML_FRAGMENT = re.compile(r"(?<!&)#")
 # Of a query; as HTML has it, `;` ends an `&amp;`.
 _NAMED = re.compile(r"(?:^|[&;])project=")
 
@@ -79,8 +81,16 @@ def _name_links(part: str, wanted: str) -> str:
     return _ADDRESS.sub(named, part)
 
 
+def _parted(address: str, *, is_html: bool) -> tuple[str, str, str]:
+    """An address before its `#`, the `#`, and what comes after it."""
+    if not is_html:
+        return address.partition("#")
+    whole, *fragment = _HTML_FRAGMENT.split(address, maxsplit=1)
+    return whole, "#" if fragment else "", "".join(fragment)
+
+
 def _with(address: str, wanted: str, *, joint: str) -> str:
-    whole, mark, fragment = address.partition("#")
+    whole, mark, fragment = _parted(address, is_html=joint != "&")
     # A conversation's name may hold what looks like a query.
     path, _, query = whole.partition("?")
     if address.startswith(_OF_NO_PROJECT) or _NAMED.search(query):

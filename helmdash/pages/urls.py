@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
+from helmdash.pages.parts.dot_segments import from_path, to_path
 from helmdash.pages.views import (
     calls,
     care,
@@ -47,9 +48,16 @@ from helmdash.pages.views.settings import (
 
 
 class AnyTextConverter(StringConverter):
-    """An id that its client chose: slashes and line breaks are part of it."""
+    """An id that its client chose: slashes and line breaks are part of it, and so are segments of
+    dots."""
 
     regex = r"[\s\S]+"
+
+    def to_python(self, value: str) -> str:
+        return from_path(value)
+
+    def to_url(self, value: object) -> str:
+        return to_path(str(value))
 
 
 register_converter(AnyTextConverter, "any")

@@ -10,6 +10,8 @@ from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from helmdash.pages.parts.dot_segments import to_path
+
 # As Django's own `reverse` leaves them: a name may hold slashes.
 _SAFE: Final = "!$&'()*+,;=/~:@"
 
@@ -27,7 +29,7 @@ def row_link(page: str, name: str, *, prefix: str, said: str = "", css: str = "i
 
 def address_of(page: str, name: str) -> str:
     """Where an item lies, as text of an attribute."""
-    return escape(f"{_place(page)}{quote(name, safe=_SAFE)}/")
+    return escape(f"{_place(page)}{quote(to_path(name), safe=_SAFE)}/")
 
 
 def sub(said: str) -> str:
