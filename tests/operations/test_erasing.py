@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -46,7 +46,7 @@ from helmdash.records.models import (
     SavedView,
     StoredMessage,
 )
-from tests.factories import NOW, make_capture, make_key
+from tests.factories import NOW, make_capture, make_key, make_project
 from tests.operations.care_support import Talk
 from tests.plan_rows import add_attempt, make_plan
 from tests.recording.support import make_ruled_project, record
@@ -334,13 +334,41 @@ def test_by_command(project: ProjectInfo, capsys: pytest.CaptureFixture[str]) ->
     say(project, "a", "talk", "first")
 
     call_command("erase_conversation", "talk")
-    call_command("erase_conversation", "talk", "--project", "default")
+    with pytest.raises(CommandError, match="there is no conversation called talk"):
+        call_command("erase_conversation", "talk", "--project", "default")
 
     said = capsys.readouterr().out.splitlines()
     assert said == [
         "default: erased 1 calls, 2 messages, 0 fits and 0 plans of talk and 0 sub-agents.",
-        "default: erased 0 calls, 0 messages, 0 fits and 0 plans of talk and 0 sub-agents.",
     ]
+
+
+def test_the_command_says_where_a_conversation_is_that_it_does_not_find(
+    project: ProjectInfo,
+) -> None:
+    elsewhere = make_project(slug="elsewhere")
+    record(elsewhere, make_capture(conversation="talk"))
+
+    with pytest.raises(CommandError) as refused:
+        call_command("erase_conversation", "talk")
+    with pytest.raises(CommandError, match="there is no conversation called a\\.b"):
+        call_command("erase_conversation", "a.b")
+
+    assert str(refused.value) == (
+        "default: there is no conversation called talk, and nothing else has this name; nothing is "
+        "erased. One is in elsewhere: say --project."
+    )
+    assert Call.objects.count() == 1
+
+
+def test_what_has_the_name_of_no_conversation_is_erased_by_command(
+    project: ProjectInfo, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_plan(project, conversation="soon")
+
+    call_command("erase_conversation", "soon")
+
+    assert "0 calls, 0 messages, 0 fits and 1 plans of soon" in capsys.readouterr().out
 
 
 @pytest.mark.django_db(transaction=True)

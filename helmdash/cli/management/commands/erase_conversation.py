@@ -11,14 +11,14 @@ from helmdash.cli.base import BaseCommand
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.recorder import recovery
 from helmdash.operations.retention import erasing
-from helmdash.queries.access.access import default_project, find_project
+from helmdash.queries.access.access import ProjectInfo, default_project, find_project, projects
+from helmdash.queries.conversations import conversations
 
 
 class Command(BaseCommand):
     help = (
         "Erase a conversation with its calls, texts, fits, plans, reminders and sub-agents, for "
-        "good. "
-        "To do it again changes nothing."
+        "good. To do it again changes nothing, and fails: there is none any more."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -32,11 +32,30 @@ class Command(BaseCommand):
             raise CommandError(f"--project: there is no project called {slug}")
         # Calls that a server which has ended left in the spool would come back with the next one.
         recovery.store()
+        name = options["name"]
+        is_known = _is_known(project, name)
         erased = erasing.erase_conversation(
-            actor=SHELL, project=project, conversation=options["name"], now=timezone.now()
+            actor=SHELL, project=project, conversation=name, now=timezone.now()
         )
+        if not is_known and erased == erasing.Erased():
+            raise CommandError(
+                f"{project.slug}: there is no conversation called {name}, and nothing else has "
+                f"this name; nothing is erased{_elsewhere(name)}."
+            )
         self.stdout.write(
             f"{project.slug}: erased {erased.calls} calls, {erased.messages} messages, "
-            f"{erased.fits} fits and {erased.plans} plans of {options['name']} and "
+            f"{erased.fits} fits and {erased.plans} plans of {name} and "
             f"{erased.sub_agents} sub-agents."
         )
+
+
+def _is_known(project: ProjectInfo, name: str) -> bool:
+    if "\x00" in name:  # nothing can be called so, and no database asked for it
+        return False
+    return conversations.find(project_id=project.id, conversation_id=name) is not None
+
+
+def _elsewhere(name: str) -> str:
+    """Where there is one, for whoever forgot to say the project."""
+    found = [each.slug for each in projects() if _is_known(each, name)]
+    return f". One is in {', '.join(found)}: say --project" if found else ""
