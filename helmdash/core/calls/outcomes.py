@@ -58,3 +58,35 @@ def _outcome_of_cause(cause: FailureCause) -> CallOutcome:
             return CallOutcome.FAILED
         case _:
             assert_never(cause)
+
+
+def says_of_size(cause: FailureCause) -> bool:
+    """Whether a failure may come of the prompt's size. What ends a call whatever that is says
+    nothing of a budget, either way."""
+    match cause:
+        case (
+            FailureCause.LENGTH_TRUNCATED
+            | FailureCause.REASONING_EXHAUSTED
+            | FailureCause.CONTEXT_OVERFLOW
+            | FailureCause.CONSTRAINED_DEADLOCK
+            | FailureCause.UNDECODABLE
+            | FailureCause.LIKELY_TIMEOUT
+            | FailureCause.EMPTY_COMPLETION
+            | FailureCause.EMPTY_PLAN
+            | FailureCause.TIMED_OUT
+            | FailureCause.UPSTREAM_ERROR
+            | FailureCause.UPSTREAM_ERROR_IN_200
+            | FailureCause.BAD_REQUEST
+        ):
+            return True
+        case (
+            FailureCause.RATE_LIMITED
+            | FailureCause.AUTH_FAILED
+            | FailureCause.UNREACHABLE
+            | FailureCause.CLIENT_DISCONNECTED
+            | FailureCause.SAFETY_FILTERED
+            | FailureCause.REFUSED
+        ):
+            return False
+        case _:
+            assert_never(cause)

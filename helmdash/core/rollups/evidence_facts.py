@@ -20,7 +20,7 @@ from typing import Final
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
-from helmdash.core.calls.outcomes import CallOutcome, outcome_of
+from helmdash.core.calls.outcomes import CallOutcome, outcome_of, says_of_size
 from helmdash.core.rollups.bands import size_slice
 from helmdash.core.rollups.buckets import bucket_of
 from helmdash.core.rollups.facts import CallFacts, grouped_variant, key_of
@@ -29,17 +29,8 @@ from helmdash.core.rollups.facts import CallFacts, grouped_variant, key_of
 RATIO_UNIT: Final = 1_000
 # The template of a chat is a dozen tokens: of shorter prompts it is a tenth and more.
 LEAST_RATIO_TOKENS: Final = 100
-# What ends a call whatever the size of its prompt: these say nothing, either way.
-NOT_OF_SIZE: Final = frozenset(
-    {
-        FailureCause.RATE_LIMITED,
-        FailureCause.AUTH_FAILED,
-        FailureCause.UNREACHABLE,
-        FailureCause.CLIENT_DISCONNECTED,
-        FailureCause.SAFETY_FILTERED,
-        FailureCause.REFUSED,
-    }
-)
+# What ends a call whatever the size of its prompt.
+NOT_OF_SIZE: Final = frozenset(cause for cause in FailureCause if not says_of_size(cause))
 # Many texts in one request: their sum is no prompt.
 SUMMED: Final = frozenset({"embedding", "embed", "rerank"})
 STRUCTURED: Final = frozenset({"plan", "route", "filter", "verify"})
