@@ -69,6 +69,12 @@ _COMMON_IN: Final = 60
 _COMMON_SHARE: Final = 0.05
 
 
+# Different words of a catalog that are read at most: an index takes some 20 microseconds for each.
+# Ten thousand tools, described well, have a third of it; so it changes no order that a version of
+# the ranking stands for. More are pasted books and random text, of 8 MiB up to a million.
+MOST_WORDS: Final = 100_000
+
+
 _KEYWORDS_ONLY: Final = frozenset({"intent_keywords"})
 _MORE: Final = frozenset({"supersedes", "steps"})  # beside the metadata
 
@@ -110,7 +116,7 @@ def read_catalog(catalog: Catalog) -> Lexicon:
     known: dict[str, list[str]] = {}  # keyword phrases are often argument names: they come again
     phrases = [_phrases_of(entry, known) for entry in catalog.entries]
     fields = [_fields(entry, of) for entry, of in zip(catalog.entries, phrases, strict=True)]
-    words = _word_counts(fields)
+    words = _most_telling(_word_counts(fields))
     # Sorted, so that no sum depends on the order of the catalog.
     order = sorted(words)
     stems, rarity = _stem_postings(words, order, len(fields))
@@ -261,6 +267,14 @@ def _word_counts(fields: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, Cou
     return counts
 
 
+def _most_telling(words: dict[str, Counts]) -> dict[str, Counts]:
+    """The words, or of very many those that count most anywhere: of names and keywords first."""
+    if len(words) <= MOST_WORDS:
+        return words
+    order = sorted(words, key=lambda word: (-max(words[word].values()), word))
+    return {word: words[word] for word in order[:MOST_WORDS]}
+
+
 def _stem_postings(
     words: Mapping[str, Counts], order: Sequence[str], size: int
 ) -> tuple[dict[str, Postings], dict[str, float]]:
@@ -360,8 +374,9 @@ def _phrase_postings(
 def _read_phrase(words: Sequence[str], rarity: Mapping[str, float]) -> tuple[str, Phrase]:
     """A phrase, and the rarest of its stems."""
     stems = list(dict.fromkeys(term(word).stems[0] for word in words))
-    rarest = max(stems, key=lambda stem: (rarity[stem], stem))
-    bonus = WEIGHTS.phrase * sum(rarity[stem] for stem in stems)
+    # Of a catalog with too many words (_most_telling) some are not known.
+    rarest = max(stems, key=lambda stem: (rarity.get(stem, 0.0), stem))
+    bonus = WEIGHTS.phrase * sum(rarity.get(stem, 0.0) for stem in stems)
     return rarest, Phrase(frozenset(stems), bonus)
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.catalog.catalog import parse_catalog
+from helmdash.core.ranking import lexical
 from helmdash.core.ranking.ranking import PastPlan, Ranked, prepare_index, rank
 from helmdash.core.text.words import all_words, clauses_of, words_of
 from tests.core.catalogs import catalogs, make_pipeline, texts
@@ -209,6 +210,32 @@ PAST = (
     PastPlan(intent="fill in the travel expenses form", tools=("sheet.fill",)),
 )
 OFFICE = (pack("mail.send", "Send mail."), pack("sheet.fill", "A."), pack("slides.render", "B."))
+
+
+def _wordy(numbers: range) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": f"tool{n}.run",
+            "description": " ".join(f"filler{n}x{k}" for k in range(30)),
+            "metadata": {"intent_keywords": [f"wish{n} number"]},
+        }
+        for n in numbers
+    ]
+
+
+def test_of_too_many_different_words_those_of_names_and_keywords_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lexical, "MOST_WORDS", 60)
+    packs = _wordy(range(12))
+    index = prepare_index(parse_catalog({"packs": packs}))
+    turned = prepare_index(parse_catalog({"packs": packs[::-1]}))
+
+    assert len(index.lexicon.stems) < 200  # of 400 words
+    for n in range(12):
+        assert rank(index, f"please do wish{n}")[0].id == f"tool{n}.run"
+        assert rank(index, f"run tool{n}")[0].id == f"tool{n}.run"
+        assert rank(index, f"run tool{n}") == rank(turned, f"run tool{n}")
 
 
 def test_the_tools_of_similar_intents_rise() -> None:
