@@ -150,5 +150,7 @@ def test_many_are_told_in_parts_and_what_is_erased_in_none(project: ProjectInfo)
     told = [each["labels"]["subject"] for each in _told(receiver) if each["labels"]["subject"]]
     assert sorted(told) == sorted(set(names) - {"talk-7"})
     assert not AlertMessage.objects.filter(body__contains='"talk-7"').exists()
+    lines = AlertMessage.objects.order_by("id").values_list("headline", flat=True)
+    assert [each.startswith("Told again: ") for each in lines] == [False, False, True, True, False]
     AlertRule.objects.update(enabled=False)
     assert _tell(NOW + 22 * MINUTE) == 0

@@ -84,7 +84,8 @@ def forget_conversation(*, project_id: int, name: str, now: datetime) -> None:
             row.delete()
         elif len(left) < len(message.entries):
             told = _without(message, left)
-            row.body, row.headline = orjson.dumps(told).decode(), headline(told)[:500]
+            row.headline = f"{_before(row, message)}{headline(told)}"[:500]
+            row.body = orjson.dumps(told).decode()
             row.save(update_fields=["body", "headline"])
     for each in open_ones:
         _tell_end(each, now)
@@ -115,6 +116,12 @@ def _heard(rows: Sequence[AlertMessage], name: str) -> dict[int | None, str]:
         if told and row.pk in arrived:
             heard[row.rule_id] = told[-1]
     return heard
+
+
+def _before(row: AlertMessage, message: Message) -> str:
+    """What its line in the log has before the message's own words (looking.store_messages)."""
+    said = headline(message)
+    return row.headline.removesuffix(said) if row.headline.endswith(said) else ""
 
 
 def _without(message: Message, left: tuple[Entry, ...]) -> Message:
