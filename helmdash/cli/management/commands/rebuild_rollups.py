@@ -34,7 +34,9 @@ class Command(BaseCommand):
                 [slug] if slug else [], self._tell, show, anew=options["anew"]
             )
         if not is_done:
-            self.stdout.write("a server is at it at this moment; nothing was done here")
+            self.stdout.write(
+                "a server, or another command, is at it at this moment; nothing was done here"
+            )
 
     def _tell(self, project: ProjectInfo, done: Rebuilt) -> None:
         self.stdout.write(

@@ -31,7 +31,9 @@ class Command(BaseCommand):
         with told_when_stopped("what is deleted so far stays so"), progress_line() as show:
             is_done = kinds.retain_now(self._tell, show)
         if not is_done:
-            self.stdout.write("a server is at it at this moment; nothing was done here")
+            self.stdout.write(
+                "a server, or another command, is at it at this moment; nothing was done here"
+            )
 
     def _tell(self, done: MonthsDropped | ProjectRetained | Swept) -> None:
         if isinstance(done, MonthsDropped):

@@ -32,7 +32,9 @@ class Command(BaseCommand):
         if options["send"]:
             is_done = kinds.weekly_now(self.stdout.write)
             if not is_done:
-                self.stdout.write("a server is at it at this moment; nothing was done here")
+                self.stdout.write(
+                    "a server, or another command, is at it at this moment; nothing was done here"
+                )
             return
         slug = options["project"]
         found = [each for each in projects() if each.slug == slug or (not slug and each.is_default)]
