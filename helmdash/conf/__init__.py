@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from helmdash.conf.mailed_links import mailed_base
 from helmdash.conf.signing_key import SECRET_KEY_FILE, is_key_made_here, secret_key
 from helmdash.conf.urls import database_url_problem, masked
 from helmdash.conf.variables import PREFIX, BadSetting, Env, variable_name
@@ -43,6 +44,7 @@ __all__ = [
     "environment_key_variable",
     "environment_upstreams",
     "is_key_made_here",
+    "mailed_base",
     "masked",
     "name_writer_socket",
     "ollama_host",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.contrib import messages
 from django.contrib.auth import login, logout
@@ -50,7 +49,7 @@ class SignInView(LoginView):
         provider is called, where there is one."""
         env = conf.env()
         provider = env.oidc_name if env.oidc_issuer else ""
-        can_mail = bool(env.smtp_url and _base_of_mails(self.request))
+        can_mail = bool(env.smtp_url and _mailed_base(self.request))
         return super().get_context_data(can_mail=can_mail, provider=provider, **kwargs)
 
 
@@ -85,7 +84,7 @@ def ask_reset(request: HttpRequest) -> HttpResponse:
     is configured, or none could lead back."""
     if not conf.env().smtp_url:
         raise Http404("no mail server is configured")
-    base = _base_of_mails(request)
+    base = _mailed_base(request)
     if not base:
         raise Http404("HELMDASH_PUBLIC_URL is not set")
     form = ResetForm(request.POST if request.method == "POST" else None)
@@ -134,20 +133,8 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("login"))
 
 
-def _base_of_mails(request: HttpRequest) -> str:
-    """The address of this server for who reads a mail; "" where only the visitor says it.
-
-    They may name any host of a pattern (HELMDASH_ALLOWED_HOSTS=*), and somebody else's link would
-    lead there.
-    """
-    env = conf.env()
-    if env.public_url:
-        return env.public_url
-    host = urlsplit(f"//{request.get_host()}").hostname or ""
-    has_patterns = any(each == "*" or each.startswith(".") for each in env.allowed_hosts)
-    named = {each.strip("[]").lower() for each in env.allowed_hosts}
-    is_ours = not has_patterns or host in named
-    return request.build_absolute_uri("/").rstrip("/") if is_ours else ""
+def _mailed_base(request: HttpRequest) -> str:
+    return conf.mailed_base(conf.env(), request.build_absolute_uri("/"))
 
 
 def settle_project(request: HttpRequest) -> None:
