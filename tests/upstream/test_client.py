@@ -22,6 +22,7 @@ from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 from helmdash.core.upstreams.endpoints import EndpointSource
 from helmdash.providers.protocols import HttpRequest
 from helmdash.upstream.client import Timeouts, UpstreamClient
+from helmdash.upstream.coding import Inflater, Unreadable
 from helmdash.upstream.failures import CODES, FailureKind, UpstreamFailed
 from helmdash.upstream.refusals import words_of
 from helmdash.upstream.retries import asked_seconds, is_worth_another, wait_seconds
@@ -878,11 +879,74 @@ def test_an_upstream_that_compresses_unasked_is_read_all_the_same(
     run(scene())
 
 
+def by_members(plain: bytes) -> bytes:
+    """A gzip member for each piece, as writers make that end one whenever they flush."""
+    pieces = [plain[start : start + 24_000] for start in range(0, len(plain), 24_000)]
+    return b"".join(map(gzip.compress, pieces))
+
+
+@pytest.mark.parametrize(
+    ("coding", "compress"),
+    [
+        ("gzip", by_members),
+        # what follows the last member is not of it
+        ("gzip", lambda plain: by_members(plain) + b"\0" * 512),
+        ("gzip", lambda plain: gzip.compress(plain) + b"\x1f\x8b no member"),
+        # one after the other, undone from the last one on
+        ("gzip, gzip", lambda plain: gzip.compress(gzip.compress(plain))),
+        ("deflate, GZip", lambda plain: gzip.compress(zlib.compress(plain))),
+        ("identity, gzip", gzip.compress),
+        ("gzip,", gzip.compress),
+        ("deflate", lambda plain: zlib.compress(plain)[2:-4]),
+        # no codings: what some servers write into the wrong header
+        ("utf-8", bytes),
+        ("none", bytes),
+        ("gzip, utf-8", gzip.compress),
+    ],
+)
+@pytest.mark.parametrize("at_once", [1, 1_000_000])
+def test_a_body_in_members_in_several_codings_or_in_none_is_read(
+    coding: str, compress: Any, at_once: int
+) -> None:
+    plain = b"".join(b"data: word %d\n\n" % number for number in range(5_000))
+
+    async def squeeze(exchange: Exchange) -> None:
+        exchange.start(f"Content-Encoding: {coding}")
+        packed = compress(plain)
+        for start in range(0, len(packed), at_once):
+            exchange.chunk(packed[start : start + at_once])
+        exchange.chunk(b"")
+
+    async def scene() -> None:
+        async with serving(squeeze) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+
+            assert await opened.read(LIMIT) == plain
+            assert "content-encoding" not in opened.headers
+
+    run(scene())
+
+
+def test_a_deflate_that_ends_where_a_part_is_full_is_read_to_its_last_byte() -> None:
+    # Copies of 258 bytes that reach across the end of a part: nothing is left to feed then.
+    for size in range(65_537, 65_537 + 258):
+        plain = b"a" * size
+        packed = zlib.compress(plain)[2:-4]
+
+        assert b"".join(Inflater("deflate").feed(packed)) == plain
+
+
+def test_a_thousand_codings_are_not_undone() -> None:
+    with pytest.raises(Unreadable):
+        Inflater(", ".join(["gzip"] * 1000))
+
+
 @pytest.mark.parametrize(
     ("coding", "body"),
     [
         # a coding that this client does not know
         ("br", b"whatever"),
+        ("gzip, br", b"whatever"),
         # not what it says
         ("gzip", b"plain text"),
     ],
