@@ -44,6 +44,8 @@ class Mirror:
     status: int = 200
     media: str = ""
     """The content type; "": as the vendor's."""
+    coding: str = ""
+    """The content coding that the reply claims; "": none."""
     posts: int = 0
     server: Server = field(init=False)
 
@@ -54,6 +56,7 @@ class Mirror:
         """Plain replies again."""
         self.whole = self.stream = None
         self.status, self.media, self.posts = 200, "", 0
+        self.coding = ""
 
     def environment(self) -> dict[str, str]:
         """The variables that make a HelmDash use it for every vendor."""
@@ -84,17 +87,18 @@ class Mirror:
             return
         self.posts += 1
         kind = _kind_of(seen.path)
+        headers = {"content-encoding": self.coding} if self.coding else {}
         if self.stream is not None:
             ndjson = kind == "ollama"
             media = "application/x-ndjson" if ndjson else "text/event-stream"
-            await exchange.reply(self.status, self.stream, kind=self.media or media)
+            await exchange.reply(self.status, self.stream, kind=self.media or media, **headers)
             return
         body = self.whole if self.whole is not None else json.dumps(plain_reply(kind)).encode()
         if self.whole is None and seen.path == "/api/generate":
             body = json.dumps(
                 {"model": "m", "response": "Hi", "done": True, **USAGE[kind]}
             ).encode()
-        await exchange.reply(self.status, body, kind=self.media or _JSON)
+        await exchange.reply(self.status, body, kind=self.media or _JSON, **headers)
 
 
 def _kind_of(path: str) -> str:

@@ -270,6 +270,28 @@ def test_a_success_without_a_body_keeps_its_status_too(
     assert place.ask(shape, kind).status_code == 200
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kind", [*UPSTREAMS, RESPONSES])
+def test_a_coding_that_cannot_be_undone_is_told_with_a_status(
+    place: Place, kind: str, stream: bool
+) -> None:
+    place.mirror.coding = "br"
+    place.mirror.stream = streamed_reply(kind) if stream else None
+    for shape in SHAPES:
+        answer = place.ask(shape, kind, stream=stream)
+
+        assert answer.status_code == 502, (shape, answer.text)
+        assert "compressed its answer" in answer.text
+
+    place.mirror.stream, place.mirror.status = None, 400
+    for shape in SHAPES:
+        answer = place.ask(shape, kind, stream=stream)
+
+        assert answer.status_code == 400, (shape, answer.text)
+        assert "compressed its answer" in answer.text
+        place.assert_recorded([answer.headers["x-helmdash-call-id"]])
+
+
 _PICTURE = "iVBORw0KGgo="
 _URL = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_PICTURE}"}}
 _DRAWN = {"type": "image_generation_call", "id": "ig1", "status": "completed", "result": _PICTURE}

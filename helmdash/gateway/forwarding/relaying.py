@@ -27,7 +27,8 @@ async def relay(
     """Hand a stream on to its end, and the record over before the client's last byte.
 
     Raises UpstreamFailed where it breaks off, Refusal where it cannot be recorded, and
-    CancelledError where the call is cut short; the client's stream is open then.
+    CancelledError where the call is cut short; the client's stream is open then, but where it could
+    not even begin.
     """
     attempt, opened = stream.attempt, stream.opened
     exchange.heard_ns = perf_counter_ns()
@@ -35,9 +36,10 @@ async def relay(
     pipe = attempt.translator.pipe()
     headers = [*own_headers(exchange), *stream.headers]
     try:
+        # Where nothing of it can be read, the client's stream does not begin.
+        pieces = StreamPieces(opened.reading(), turns)
         await responder.begin_stream(stream.content_type, headers, fail=pipe.fail)
         tally = StreamTally(exchange)
-        pieces = StreamPieces(opened.reading(), turns)
         is_last = False
         while not is_last:
             data = pieces.due(await pieces.next_piece())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from time import perf_counter_ns
 
 from helmdash.core.budgets.refused_windows import refused_window
@@ -104,12 +105,13 @@ async def read_reply(attempt: Attempt, opened: Opened) -> UpstreamReply:
             content_type=translator.stream_type(kind),
             attempt=attempt,
         )
+    unread: UpstreamFailed | None = None
     try:
         data = await attempt.read(opened, _MOST_ERROR_BYTES if status >= 400 else MOST_REPLY_BYTES)
     except UpstreamFailed as failure:
         if status < 400:
             return no_reply(failure)
-        data = b""  # the status alone says enough
+        data, unread = b"", failure  # the status alone says enough
     finally:
         await opened.close()
     heard_ns = perf_counter_ns()
@@ -127,6 +129,8 @@ async def read_reply(attempt: Attempt, opened: Opened) -> UpstreamReply:
             attempts=opened.attempts,
         )
     error = translator.read_error(status, data)
+    if unread is not None:
+        error = replace(error, message=f"HTTP {status}, and no more: {unread.message}")
     window = None
     if is_overflow(error):
         # llama.cpp says it beside its message.
