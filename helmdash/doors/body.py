@@ -70,6 +70,11 @@ class Bodies:
         """What one caller may hold at most, and so the largest body there can be."""
         return self._all_bytes // _SHARE
 
+    @property
+    def body_bytes(self) -> int:
+        """What one body of a caller who is known may have: HELMDASH_MAX_BODY_BYTES."""
+        return self._limits.body_bytes
+
     async def read(
         self,
         headers: Mapping[bytes, bytes],

@@ -11,7 +11,9 @@
     ├── SessionsUnavailable 503  the database that knows who is signed in does not respond
     ├── DatabaseUnavailable 503  the database that the request needs does not respond
     ├── BadBody          400  the body is not the JSON that is wanted
-    ├── BodyPacked       415  the body is compressed
+    ├── BodyPacked       415  the body is compressed, or in a way that is not read here
+    ├── BodyNotUnpacked  400  the body is not what its Content-Encoding says
+    ├── UnpackingTooSlow 503  unpacking the body took too long
     ├── BodyTooLarge     413  more bytes than this caller may send
     ├── BodyTooSlow      408  the body did not arrive in time
     └── BodiesFull       503  too many bytes of bodies are held, by all or by this caller
@@ -164,8 +166,29 @@ class BodyPacked(Fault):
     status = 415
     code = "unsupported_media_type"
 
+    def __init__(self, *, others: str = "") -> None:
+        """others: what may be sent instead, besides a plain body, such as "gzip or deflate"."""
+        super().__init__(
+            f"Send the body as it is, or as {others} (Content-Encoding)."
+            if others
+            else "Send the body without Content-Encoding; compressed bodies are not read."
+        )
+
+
+class BodyNotUnpacked(Fault):
+    """The body is not what its Content-Encoding says; sent again it would not be either."""
+
+
+class UnpackingTooSlow(Fault):
+    """Unpacking the body took too long; the same may be sent again."""
+
+    status = 503
+    code = "unavailable"
+    # Whoever sends such bodies waits so long by themselves.
+    retry_after_s = 5
+
     def __init__(self) -> None:
-        super().__init__("Send the body without Content-Encoding; compressed bodies are not read.")
+        super().__init__("Unpacking the body took too long.")
 
 
 class BodyTooLarge(Fault):

@@ -20,13 +20,14 @@ from helmdash.doors.asgi import (
     headers_of,
     note_known,
 )
-from helmdash.doors.body import Bodies
+from helmdash.doors.body import Bodies, is_plain
 from helmdash.doors.callers.directory import Directory
 from helmdash.doors.callers.keys import admit, owner_of
 from helmdash.doors.callers.knocks import Knocks
 from helmdash.doors.callers.proxies import address_of
-from helmdash.doors.faults import Fault
+from helmdash.doors.faults import BodyPacked, Fault
 from helmdash.doors.heavy import is_handed_on
+from helmdash.doors.unpacking import Coding, coding_of, unpacking
 from helmdash.gateway import counting, kept_replies, models
 from helmdash.gateway.calls import Calls
 from helmdash.gateway.lost import is_lost, turn_back
@@ -206,14 +207,42 @@ class Gateway:
         owner = owner_of(request.key_context)
         body = self._bodies.at_hand(request.headers, responder.connection, owner=owner)
         if body is None:
-            body = await self._bodies.read(request.headers, receive, owner=owner)
+            coding = _coding_of(request.headers)
+            body = await self._bodies.read(
+                request.headers, receive, owner=owner, may_be_packed=coding is not None
+            )
+        else:
+            coding = None
         try:
-            if not await is_handed_on(scope, body, receive, responder.pass_on):
-                parsed = parse(body)
-                check_sizes(parsed, len(body))
-                await handler(request, body, parsed, receive, responder)
+            if coding is None:
+                await self._handle(request, body, scope, receive, responder, handler)
+                return
+            async with unpacking(
+                self._bodies,
+                body,
+                coding=coding,
+                owner=owner,
+                most_bytes=self._bodies.body_bytes,
+                is_set=True,
+            ) as unpacked:
+                plain = _without_packing(scope)
+                await self._handle(request, unpacked, plain, receive, responder, handler)
         finally:
             self._bodies.release(body, owner=owner)
+
+    async def _handle(
+        self,
+        request: GatewayRequest,
+        body: bytes,
+        scope: Scope,
+        receive: Receive,
+        responder: Responder,
+        handler: Handler,
+    ) -> None:
+        if not await is_handed_on(scope, body, receive, responder.pass_on):
+            parsed = parse(body)
+            check_sizes(parsed, len(body))
+            await handler(request, body, parsed, receive, responder)
 
     async def _count(
         self,
@@ -244,6 +273,23 @@ class Gateway:
         await models.answer_show(
             request, body, parsed, responder, listings=self._listings, client=self._client
         )
+
+
+def _coding_of(headers: Mapping[bytes, bytes]) -> Coding | None:
+    """How a body is packed; None: it is not. Raises BodyPacked for what is not read here."""
+    if is_plain(headers):
+        return None
+    coding = coding_of(headers)
+    if coding is None:
+        raise BodyPacked(others=" or ".join(Coding))
+    return coding
+
+
+def _without_packing(scope: Scope) -> Scope:
+    """The request as it would have come with a plain body."""
+    packed = (b"content-encoding", b"content-length")
+    headers = [(name, value) for name, value in scope["headers"] if name not in packed]
+    return {**scope, "headers": headers}
 
 
 def _before_the_body(refusal: Refusal, route: Route) -> list[Header]:

@@ -26,6 +26,7 @@ from helmdash.doors.callers.knocks import Knocks
 from helmdash.doors.callers.proxies import address_of
 from helmdash.doors.faults import Fault, NoKey
 from helmdash.doors.heavy import is_handed_on
+from helmdash.doors.unpacking import Coding, is_small_unpacked, unpacking
 from helmdash.metrics import telemetry_records
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.recorder import Recorder, RecorderFull
@@ -45,7 +46,6 @@ from helmdash.otlp.signals import (
     status_body,
     success,
 )
-from helmdash.otlp.unpacking import is_small_unpacked, unpacking
 from helmdash.queries.access.access import Caller, ProjectInfo
 
 log = logging.getLogger(__name__)
@@ -147,7 +147,9 @@ class OtlpApp:
             ):
                 return
             if is_packed:
-                packed = unpacking(self._bodies, body, owner=owner, most_bytes=_MOST_BYTES)
+                packed = unpacking(
+                    self._bodies, body, coding=Coding.GZIP, owner=owner, most_bytes=_MOST_BYTES
+                )
                 async with packed as unpacked:
                     found = await self._read(signal, encoding, unpacked)
             else:

@@ -474,10 +474,11 @@ def test_a_body_that_breaks_off_in_its_framing_is_told_so(
 
 
 @pytest.mark.parametrize(
-    "target", ["/api/v1/calls", "/v1/chat/completions", "/v1/messages", "/mcp"]
+    ("target", "gzip"),
+    [("/api/v1/calls", 415), ("/v1/chat/completions", 400), ("/v1/messages", 400), ("/mcp", 415)],
 )
-def test_a_packed_body_is_told_so_at_every_door(door: Served, target: str) -> None:
-    for encoding, expected in (("gzip", 415), ("zstd", 415), ("identity", 400)):
+def test_a_packed_body_is_told_so_at_every_door(door: Served, target: str, gzip: int) -> None:
+    for encoding, expected in (("gzip", gzip), ("br", 415), ("identity", 400)):
         headers = {**door.headers, "Content-Type": "application/json", "Content-Encoding": encoding}
         answer = httpx.post(door.base_url + target, content=b"{", headers=headers)
 
