@@ -70,19 +70,21 @@ class _Stage:
             yield from self._feed_slice(data[start : start + _SLICE_BYTES])
 
     def _feed_slice(self, data: bytes) -> Iterator[bytes]:
+        # A full part may have left some bytes inside, with nothing more to be fed.
         is_full = False
         while (data or is_full) and not self._is_over:
-            if self._zlib.eof:
-                self._begin_member(data)
-                continue
-            part = self._inflate(data)
+            part, data = self._step(data)
+            is_full = len(part) == _PART_BYTES and not self._zlib.eof
             if part:
-                self._has_given = True
                 yield part
-            has_ended = self._zlib.eof
-            data = self._zlib.unused_data if has_ended else self._zlib.unconsumed_tail
-            # A full part may have left some bytes inside, with nothing more to be fed.
-            is_full = len(part) == _PART_BYTES and not has_ended
+
+    def _step(self, data: bytes) -> tuple[bytes, bytes]:
+        """Some plain bytes, and what is to be fed next."""
+        if self._zlib.eof:
+            self._begin_member(data)
+        part = b"" if self._is_over else self._inflate(data)
+        self._has_given = self._has_given or part != b""
+        return part, self._zlib.unused_data or self._zlib.unconsumed_tail
 
     def _begin_member(self, data: bytes) -> None:
         self._is_over = not data.startswith(_GZIP_BEGINS)

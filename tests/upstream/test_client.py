@@ -936,6 +936,15 @@ def test_a_deflate_that_ends_where_a_part_is_full_is_read_to_its_last_byte() -> 
         assert b"".join(Inflater("deflate").feed(packed)) == plain
 
 
+def test_a_member_that_ends_where_a_part_is_full_is_not_the_last() -> None:
+    plain = b"a" * 65_536
+    inflater = Inflater("gzip")
+
+    parts = [part for _ in range(3) for part in inflater.feed(gzip.compress(plain))]
+
+    assert b"".join(parts) == plain * 3
+
+
 def test_a_thousand_codings_are_not_undone() -> None:
     with pytest.raises(Unreadable):
         Inflater(", ".join(["gzip"] * 1000))
