@@ -27,7 +27,7 @@ from helmdash.doors.callers.knocks import Knocks
 from helmdash.doors.callers.proxies import address_of
 from helmdash.doors.faults import BodyPacked, Fault
 from helmdash.doors.heavy import is_handed_on
-from helmdash.doors.unpacking import Coding, coding_of, unpacking
+from helmdash.doors.http.unpacking import Coding, coding_of, unpacking
 from helmdash.gateway import counting, kept_replies, models
 from helmdash.gateway.calls import Calls
 from helmdash.gateway.lost import is_lost, turn_back

@@ -26,7 +26,7 @@ from helmdash.doors.callers.knocks import Knocks
 from helmdash.doors.callers.proxies import address_of
 from helmdash.doors.faults import Fault, NoKey
 from helmdash.doors.heavy import is_handed_on
-from helmdash.doors.unpacking import Coding, is_small_unpacked, unpacking
+from helmdash.doors.http.unpacking import Coding, is_small_unpacked, unpacking
 from helmdash.metrics import telemetry_records
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.recorder import Recorder, RecorderFull
