@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.operations.recorder.capture_json import dump_capture, load_capture, make_storable
+from helmdash.operations.recorder.files import orphaned_segments
 from helmdash.operations.recorder.files.damaged_lines import DamagedLines
 from helmdash.operations.recorder.files.orphaned_segments import OrphanedSegments, adopt
 from helmdash.operations.recorder.files.spool import Entry, Spool
@@ -219,6 +221,62 @@ def test_what_is_damaged_is_kept_aside_and_the_rest_is_read(
     assert again.damaged == 0
     again.discard()
     assert [path.name for path in directory.iterdir()] == ["damaged"] * bool(damaged)
+
+
+@pytest.mark.parametrize("hit", [b"\x0b", b"", b"x\t"])
+def test_where_a_line_break_is_hit_both_calls_are_read(
+    spool: Spool, directory: Path, hit: bytes
+) -> None:
+    # A nested object that begins like a line is none.
+    nested = orjson.dumps({"id": "call-1", "model": "m", "metadata": {"a": {"seq": 7}}})
+    lines = [call_line(number, 1, nested.replace(b"-1", b"-%d" % number)) for number in (1, 2, 3)]
+    add(spool, "call-0")
+    newest = spool._segments[-1]
+    newest.write(lines[0][:-1] + hit + lines[1][:-1] + b"{junk" + lines[2], newest.size)
+
+    orphaned = after_a_kill(spool, directory)
+
+    assert ids(orphaned) == ["call-0", "call-1", "call-2", "call-3"]
+    assert orphaned.calls == 4
+    assert orphaned.damaged == 1 + bool(hit.strip())
+    orphaned.release()
+
+
+def test_a_file_that_is_larger_than_the_memory_is_read_in_pieces(
+    spool: Spool, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orphaned_segments, "_LONGEST_BYTES", 1 << 20)
+    add(spool, "call-0")
+    newest = spool._segments[-1]
+    with newest.path.open("r+b") as file:
+        file.seek(newest.size)
+        for _ in range(64):
+            file.write(b"x" * (1 << 20))
+        file.truncate(1 << 28)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\n" + call_line(2, 1, b'{"id":"call-1","model":"m"}'))
+    tracemalloc.start()
+
+    orphaned = after_a_kill(spool, directory)
+
+    assert (ids(orphaned), orphaned.damaged) == (["call-0", "call-1"], 1)
+    assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    tracemalloc.stop()
+    orphaned.release()
+
+
+def test_a_lock_that_cannot_be_opened_is_told(
+    spool: Spool, directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    add(spool, "call-0")
+    after_a_kill(spool, directory).release()
+    # As one of another user's; root opens those.
+    (directory / "host-1-now.lock").unlink()
+    (directory / "host-1-now.lock").mkdir()
+
+    assert adopt(directory) == []
+    assert "may stay there" in caplog.text
+    assert "host-1-now.lock" in caplog.text
 
 
 @pytest.mark.parametrize("size", [0, 400])

@@ -28,6 +28,11 @@ class DamagedLines:
         self._path = directory / NAME
         self._max_bytes = max_bytes
 
+    @property
+    def most_bytes(self) -> int:
+        """What there is room for at most."""
+        return self._max_bytes
+
     def keep(self, lines: Sequence[bytes]) -> bool:
         """Append lines, as far as there is room, and say so in the log. The first that has none is
         kept as far as it goes. False: the disk refuses, and nothing is kept."""

@@ -15,9 +15,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from helmdash.operations.recorder.files.damaged_lines import DamagedLines
-from helmdash.operations.recorder.files.segments import NO_ZEROS
 from helmdash.operations.recorder.files.spare import SUFFIX
 from helmdash.operations.recorder.files.spool_lines import (
     CALL,
@@ -29,9 +29,16 @@ from helmdash.operations.recorder.files.spool_lines import (
     Written,
     counted_line,
     read_line,
+    salvaged,
 )
 
 logger = logging.getLogger(__name__)
+
+_PIECE_BYTES = 1 << 18
+_ZEROS = bytes(_PIECE_BYTES)
+_ENDS = bytes.maketrans(b"\0\r", b"\n\n")
+# Longer than any line of ours: a request and a reply of the largest sizes.
+_LONGEST_BYTES = 256 * 1024 * 1024
 
 # Of any process.
 SEGMENTS = "*-??????.ndjson"
@@ -67,9 +74,11 @@ class OrphanedSegments:
     def lines(self) -> Iterator[tuple[Written, bytes]]:
         """The calls that wait, in the order they were written, each with its line."""
         for line in self._raw_lines():
-            told = read_line(line) if line.startswith(CALL) else None
-            if isinstance(told, Written) and not self._is_done(told.seq):
-                yield told, line
+            if not line.startswith(CALL) and CALL not in line:
+                continue
+            for told, piece in _read(line):
+                if isinstance(told, Written) and not self._is_done(told.seq):
+                    yield told, piece
 
     def mark_counted(self) -> None:
         """Remember on disk that what is lost here was counted, should this process die too."""
@@ -97,6 +106,7 @@ class OrphanedSegments:
         """Read everything once: what is done, what waits, what was under way, what is damaged."""
         begun: dict[str, None] = {}
         damaged: list[bytes] = []
+        room = aside.most_bytes
         self._done = _merged(
             [each for told, _ in self._read() if isinstance(told, Done) for each in told.ranges]
         )
@@ -104,7 +114,9 @@ class OrphanedSegments:
             self.size += len(line) + 1
             match told:
                 case None:
-                    damaged.append(line)
+                    # What has no room there is counted only.
+                    damaged.append(line if room > 0 else b"")
+                    room -= len(line)
                 case Counted():
                     begun.clear()
                     damaged.clear()
@@ -121,7 +133,7 @@ class OrphanedSegments:
 
     def _read(self) -> Iterator[tuple[Line | None, bytes]]:
         for line in self._raw_lines():
-            yield read_line(line), line
+            yield from _read(line)
 
     def _raw_lines(self) -> Iterator[bytes]:
         for path in self.segments:
@@ -130,11 +142,7 @@ class OrphanedSegments:
                 if not path.is_file():
                     raise OSError(f"{path.name} is not an ordinary file")
                 with path.open("rb") as file:
-                    for line in file:
-                        # What was reserved and not written is zeros; what is done is blank.
-                        for piece in NO_ZEROS.findall(line):
-                            if text := piece.strip(b"\r\n\t "):
-                                yield text
+                    yield from _texts(file)
             except OSError as error:
                 if not self.is_to_stay:
                     logger.error("the spool cannot be read, and its files stay: %s", error)
@@ -143,6 +151,33 @@ class OrphanedSegments:
     def _is_done(self, seq: int) -> bool:
         place = bisect_right(self._done, (seq, 1 << 62)) - 1
         return place >= 0 and seq <= self._done[place][1]
+
+
+def _read(line: bytes) -> Iterator[tuple[Line | None, bytes]]:
+    """What a line says; where it cannot be read, what can be read of it."""
+    told = read_line(line)
+    return iter([(told, line)]) if told is not None else salvaged(line)
+
+
+def _texts(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file; of one that is longer than any call the beginning alone, for a file may
+    be larger than the memory."""
+    parts: list[bytes] = []
+    size = 0
+    # What was reserved and not written is zeros, which end a line as well; what is done is blank.
+    while piece := file.read(_PIECE_BYTES):
+        is_blank = piece == _ZEROS[: len(piece)]
+        *ended, rest = (b"", b"") if is_blank else piece.translate(_ENDS).split(b"\n")
+        for line in ended:
+            text = b"".join((*parts, line)).strip(b"\t ")
+            parts, size = [], 0
+            if text:
+                yield text
+        if size < _LONGEST_BYTES and rest:
+            parts.append(rest)
+            size += len(rest)
+    if text := b"".join(parts).strip(b"\t "):
+        yield text
 
 
 class Adoption:
@@ -236,7 +271,11 @@ def _take(lock: Path) -> int | None:
     """The lock of a process that has ended; None when it lives or somebody else was first."""
     try:
         handle = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        # Of another user, who once ran a server or a command here.
+        logger.error("calls that wait in the spool may stay there: %s", error)
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

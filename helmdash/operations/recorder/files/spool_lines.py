@@ -6,7 +6,8 @@ be read, and not a call that never was. Lines of earlier versions have none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -16,6 +17,13 @@ import orjson
 BEGIN, END, CALL, DONE = b'{"begin":', b'{"end":', b'{"seq":', b'{"done":'
 _COUNTED = b'{"counted":'
 _SEAL = b',"crc":'
+_STARTS = re.compile(rb'\{"(?:begin|end|seq|done|counted)":')
+_SEALS = re.compile(rb',"crc":(\d{1,10})\}')
+# Of a line that cannot be read, so many seals are looked at, and so many starts before each.
+_MOST_SEALS = 1000
+_MOST_STARTS = 8
+# The highest primary key that a database has.
+_MOST_ID = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,27 @@ def read_line(line: bytes) -> Line | None:
         return None
 
 
+def salvaged(line: bytes) -> Iterator[tuple[Line | None, bytes]]:
+    """Of a line that cannot be read, the sealed ones in it, as where a line break was hit; and
+    what is between them, which nobody can read (None)."""
+    done = 0
+    for number, seal in enumerate(_SEALS.finditer(line)):
+        if number >= _MOST_SEALS:
+            break
+        for tries, start in enumerate(_STARTS.finditer(line, done, seal.start())):
+            if tries >= _MOST_STARTS:
+                break
+            piece = line[start.start() : seal.end()]
+            if int(seal[1]) == crc32(piece[: seal.start() - start.start()]):
+                if (rest := line[done : start.start()]).strip():
+                    yield None, rest
+                yield read_line(piece), piece
+                done = seal.end()
+                break
+    if rest := line[done:].strip():
+        yield None, rest
+
+
 def _sealed(head: bytes) -> bytes:
     return head + _SEAL + b"%d}\n" % crc32(head)
 
@@ -109,7 +138,11 @@ def _meaning(told: Mapping[str, Any]) -> Line | None:
             return Done(tuple((int(low), int(high)) for low, high in ranges))
         case {"counted": int()}:
             return Counted()
-        case {"seq": int(seq), "project": int(project), "capture": {"model": str()} as capture}:
+        case {
+            "seq": int(seq),
+            "project": int(project),
+            "capture": {"model": str()} as capture,
+        } if 0 < project <= _MOST_ID:
             return Written(seq, project, capture)
         case _:
             return None
