@@ -13,6 +13,7 @@ from helmdash.core.budgets.trials import Arm, told, unit_of
 from helmdash.core.calls.capture import Capture
 from helmdash.core.evidence.suggested import SuggestionState
 from helmdash.core.evidence.trialling import TrialState
+from helmdash.operations.budgets.editing import change_budget
 from helmdash.operations.care import advance
 from helmdash.operations.evidence import deciding, refreshing, trialling
 from helmdash.operations.evidence.trialling import TrialConflict
@@ -20,6 +21,7 @@ from helmdash.operations.fitting.assembly import find_prompt_budget
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.operations.planning.asking import Ask, read_question
 from helmdash.operations.retention.erasing import erase_conversation
+from helmdash.pages.parts.budgets.suggestions import shown
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import listing as call_listing
@@ -233,6 +235,35 @@ def test_a_decision_ends_a_trial(project: ProjectInfo) -> None:
     assert accepted.trial.suggested is not None
     assert accepted.trial.suggested.calls == 1
     assert budgets.resolve(project_id=project.id, model=_MODEL).budget.input_tokens == 24_575
+
+
+def test_an_edit_of_the_figure_ends_a_trial(project: ProjectInfo) -> None:
+    found = _begin(project)
+    _edit(project, {"chars_per_token": 3.0})
+    other = _look(project, minutes=1)
+    assert other.trial is not None
+    assert other.trial.state is TrialState.RUNNING  # both arms have that edit
+
+    _edit(project, {"input_tokens": 90_000})
+    ended = _look(project, minutes=2)
+
+    assert ended.trial is not None
+    assert ended.trial.state is TrialState.DECIDED
+    assert ended.trial.ended_at == NOW + timedelta(minutes=2)
+    assert ended.state is SuggestionState.TRIAL
+    standing = shown(ended).trial
+    assert standing is not None
+    assert "somebody edited the figure" in standing.standing
+    assert _names(project, Arm.SUGGESTED) == []
+    dismissed = deciding.dismiss(
+        actor=SHELL, project_id=project.id, suggestion_id=found.id, reason="Edited.", now=NOW
+    )
+    assert dismissed.state is SuggestionState.DISMISSED
+
+
+def _edit(project: ProjectInfo, changes: dict[str, object]) -> None:
+    row = Budget.objects.get(key=_MODEL, project=None)
+    change_budget(actor=SHELL, budget_id=row.pk, project_id=project.id, changes=changes)
 
 
 def test_calls_are_counted_before_a_transaction_begins(project: ProjectInfo) -> None:

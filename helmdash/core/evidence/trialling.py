@@ -32,7 +32,7 @@ _LEAST_HARM: Final = 0.02
 
 class TrialState(StrEnum):
     """running; finished: its end was reached; stopped: it was clearly worse; decided: somebody
-    accepted or dismissed the suggestion before either."""
+    accepted or dismissed the suggestion before either, or edited its figure."""
 
     RUNNING = "running"
     FINISHED = "finished"

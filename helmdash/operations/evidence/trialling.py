@@ -73,8 +73,8 @@ def begin(
 
 
 def look(*, now: datetime, go_on: Callable[[], None] = lambda: None) -> int:
-    """Count the calls of all trials that run, and end those that are over or do harm; how many
-    ended. go_on: called between trials."""
+    """Count the calls of all trials that run, and end those that are over, do harm, or whose figure
+    somebody has edited; how many ended. go_on: called between trials."""
     ended = 0
     for row in trials.running():
         go_on()
@@ -170,7 +170,9 @@ def _store_look(trial_id: int, found: Mapping[Arm, ArmResult], now: datetime) ->
         return False
     row.result, row.looked_at = trials.stored(found), now
     today, suggested = found[Arm.TODAY].figures, found[Arm.SUGGESTED].figures
-    if is_clearly_worse(today, suggested):
+    if _is_edited(row.suggestion):
+        row.state = TrialState.DECIDED.value
+    elif is_clearly_worse(today, suggested):
         row.state = TrialState.STOPPED.value
     elif (row.until is not None and row.until <= now) or (
         row.most_conversations is not None
@@ -181,6 +183,16 @@ def _store_look(trial_id: int, found: Mapping[Arm, ArmResult], now: datetime) ->
     row.ended_at = now if is_over else None
     row.save()
     return is_over
+
+
+def _is_edited(suggestion: Suggestion) -> bool:
+    """Whether somebody gave the figure another value than the one that the trial compares with:
+    it would tell nothing, and could not be accepted."""
+    try:
+        require_unedited(suggestion)
+    except SuggestionDecided:
+        return True
+    return False
 
 
 def _after(now: datetime, days: int | None) -> datetime | None:

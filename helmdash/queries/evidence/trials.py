@@ -60,7 +60,7 @@ class TrialView:
         TrialState,
         Doc(
             "finished: its end was reached. stopped: clearly worse. decided: accepted or dismissed "
-            "before."
+            "before, or its figure was edited."
         ),
     ]
     share: Annotated[float, Doc("Of the conversations, of one, that the suggested budget rules.")]

@@ -12,7 +12,7 @@ from django.urls import reverse
 from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.core.budgets.trials import Arm
 from helmdash.core.evidence.figures import Figure
-from helmdash.core.evidence.suggested import Value, after_edit, before_edit
+from helmdash.core.evidence.suggested import SuggestionState, Value, after_edit, before_edit
 from helmdash.core.evidence.trialling import TrialState
 from helmdash.core.text.query_terms import term_text
 from helmdash.core.text.time_ranges import TimeRange
@@ -100,7 +100,7 @@ def shown(found: SuggestionView) -> ShownSuggestion:
         calls=_calls(found, found.query or term_text("key", found.model_key)),
         concerned=_calls(found, touched) if touched else None,
         concerned_clean=_calls(found, f"{touched} outcome:clean") if touched else None,
-        trial=_shown_trial(found.trial) if found.trial else None,
+        trial=_shown_trial(found.trial, found.state) if found.trial else None,
         before=_beside(found, before_edit),
         before_clean=_beside(found, before_edit, "outcome:clean"),
         after=_beside(found, after_edit),
@@ -143,12 +143,20 @@ _STANDINGS = {
 _ARM_NAMES = {Arm.TODAY: "Today's", Arm.SUGGESTED: "Suggested"}
 
 
-def _shown_trial(found: TrialView) -> ShownTrial:
+_EDITED = (
+    "The trial ended, for somebody edited the figure: dismiss this one, and what calls show is "
+    "suggested anew"
+)
+
+
+def _shown_trial(found: TrialView, of_suggestion: SuggestionState) -> ShownTrial:
     arms = [each for each in (found.today, found.suggested) if each is not None]
+    # Ended without a decision about the suggestion itself.
+    is_edited = found.state is TrialState.DECIDED and of_suggestion is SuggestionState.TRIAL
     return ShownTrial(
         told=found,
         share=f"{found.share:.0%}",
-        standing=_STANDINGS[found.state],
+        standing=_EDITED if is_edited else _STANDINGS[found.state],
         shown=_difference(found),
         arms=tuple(
             ShownArm(
