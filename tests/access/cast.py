@@ -149,7 +149,7 @@ def make_full_house() -> House:
     edit = ChannelEdit(
         name="chat", kind=ChannelKind.SLACK, address="https://hooks.example.com/chat"
     )
-    channel = save_channel(actor=SHELL, project_id=project.id, edit=edit)
+    channel = save_channel(actor=SHELL, project_id=project.id, edit=edit, now=now)
     send_test(actor=SHELL, project_id=project.id, channel_id=channel.id, now=now)
     keys.create_key(actor=SHELL, name="to-look-at", project=project.slug)
     members.set_member(actor=SHELL, user="somebody", project=project.slug, role=MemberRole.VIEWER)

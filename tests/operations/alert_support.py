@@ -27,7 +27,9 @@ def channel(project: ProjectInfo, kind: ChannelKind = ChannelKind.WEBHOOK, **ove
     given = {"name": kind.value, "kind": kind, "address": address, **over}
     if kind is ChannelKind.PAGERDUTY:
         given.setdefault("secret", "0" * 32)
-    return editing.save_channel(actor=SHELL, project_id=project.id, edit=ChannelEdit(**given)).id
+    return editing.save_channel(
+        actor=SHELL, project_id=project.id, edit=ChannelEdit(**given), now=NOW
+    ).id
 
 
 def rule(project: ProjectInfo, kind: RuleKind, *channels: int, **over: Any) -> int:

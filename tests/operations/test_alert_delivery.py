@@ -181,7 +181,9 @@ def test_a_stored_secret_goes_to_no_other_host(
 
     def edit(address: str, secret: str = "") -> None:
         typed = ChannelEdit(name="x", kind=kind, address=address, secret=secret)
-        editing.save_channel(actor=SHELL, project_id=project.id, edit=typed, channel_id=number)
+        editing.save_channel(
+            actor=SHELL, project_id=project.id, edit=typed, channel_id=number, now=NOW
+        )
 
     with pytest.raises(AlertProblem) as raised:
         edit(moved)
@@ -195,7 +197,9 @@ def test_a_webhook_moves_with_its_key_which_it_is_never_sent(project: ProjectInf
     number = channel(project)
     typed = ChannelEdit(name="x", kind=ChannelKind.WEBHOOK, address="https://new.example/")
 
-    saved = editing.save_channel(actor=SHELL, project_id=project.id, edit=typed, channel_id=number)
+    saved = editing.save_channel(
+        actor=SHELL, project_id=project.id, edit=typed, channel_id=number, now=NOW
+    )
     assert (saved.made_secret, AlertChannel.objects.get().host) == (None, "new.example")
 
 

@@ -33,6 +33,7 @@ from helmdash.operations.alerts.forgetting import forget_old
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.alerts.rules import channels
 from helmdash.records.models import (
     Alert,
     AlertChannel,
@@ -487,6 +488,103 @@ def test_a_channel_that_a_rule_tells_no_more_is_told_that_what_it_was_told_of_is
     assert len([1 for name, _ in receiver.got if name == "pagerduty"]) == len(pagers)
 
 
+@pytest.mark.parametrize("how", ["off", "deleted"])
+@pytest.mark.parametrize("group_s", [30, 0])
+def test_a_channel_that_goes_closes_the_incidents_that_it_had_opened(
+    project: ProjectInfo, group_s: int, how: str
+) -> None:
+    hook, pager = channel(project), channel(project, ChannelKind.PAGERDUTY)
+    rule(project, RuleKind.LEVEL, hook, pager, group_s=group_s)
+    for name in ("goes on", "ends"):
+        call(project, CRITICAL, name)
+    look(NOW + 5 * SECOND)
+    look(NOW + 40 * SECOND)
+    receiver = Receiver()
+    receiver.deliver(now=NOW + MINUTE)
+    # Waits to be told, and is not: neither its beginning, nor that it is over.
+    call(project, CRITICAL, "untold", at=NOW + 2 * MINUTE)
+    look(NOW + 2 * MINUTE)
+    look(NOW + 3 * MINUTE)
+
+    _go(project, pager, how)
+    receiver.answers = [Outcome(is_sent=False, status=503)] * 2
+    while delivering.is_due(NOW + HOUR):
+        receiver.deliver(now=NOW + 8 * MINUTE)
+
+    opened: list[str] = []
+    for body in _paged(receiver):
+        if body["event_action"] == "trigger":
+            opened.append(body["dedup_key"])
+        elif body["dedup_key"] in opened:
+            opened.remove(body["dedup_key"])
+    assert opened == []
+    assert not any("untold" in str(body) for body in _paged(receiver) if _is_begin(body))
+    assert AlertChannel.objects.filter(pk=pager).exists() is (how == "off")
+    assert [each.id for each in channels(project_id=project.id)] == (
+        [pager, hook] if how == "off" else [hook]
+    )
+    before = len(_paged(receiver))
+    call(project, CRITICAL, "later", at=NOW + 9 * MINUTE)
+    for second in (0, 40):
+        look(NOW + 9 * MINUTE + second * SECOND)
+    receiver.deliver(now=NOW + 10 * MINUTE)
+    assert len(_paged(receiver)) == before
+    # For the others it goes on, and they hear of its end when it comes.
+    assert {status for status, _ in hooked(receiver)} == {"firing"}
+
+    if how == "off":
+        _go(project, pager, "on")
+        receiver.deliver(now=NOW + 11 * MINUTE)
+        assert {body["event_action"] for body in _paged(receiver)[before:]} == {"trigger"}
+        assert "goes on" in str(_paged(receiver)[before:])
+
+
+def test_a_channel_that_told_of_nothing_is_deleted_at_once(project: ProjectInfo) -> None:
+    pager = channel(project, ChannelKind.PAGERDUTY)
+    rule(project, RuleKind.LEVEL, pager)
+
+    _go(project, pager, "deleted")
+
+    assert not AlertChannel.objects.exists()
+
+
+def test_a_deleted_channel_leaves_its_name_to_another(project: ProjectInfo) -> None:
+    pager = channel(project, ChannelKind.PAGERDUTY)
+    rule(project, RuleKind.LEVEL, pager, group_s=0)
+    call(project, CRITICAL)
+    look(NOW + 5 * SECOND)
+    Receiver().deliver(now=NOW + MINUTE)
+
+    _go(project, pager, "deleted")
+    again = channel(project, ChannelKind.PAGERDUTY)
+
+    assert [each.id for each in channels(project_id=project.id)] == [again]
+    _go(project, pager, "deleted")
+    with pytest.raises(AlertProblem, match="it is gone"):
+        _go(project, pager, "on")
+    # A receiver that never answers keeps it for three days.
+    later = NOW + timedelta(days=4)
+    delivering.deliver_due(now=later, sending=Receiver().open, go_on=lambda: None)
+    assert list(AlertChannel.objects.values_list("pk", flat=True)) == [again]
+
+
+def _go(project: ProjectInfo, number: int, how: str) -> None:
+    at: Any = {"actor": SHELL, "project_id": project.id, "channel_id": number}
+    if how == "deleted":
+        editing.delete_channel(**at, now=NOW + 4 * MINUTE)
+        return
+    edit = ChannelEdit(name="pagerduty", kind=ChannelKind.PAGERDUTY, enabled=how == "on")
+    editing.save_channel(**at, edit=edit, now=NOW + 4 * MINUTE)
+
+
+def _paged(receiver: Receiver) -> list[dict[str, Any]]:
+    return [body for name, body in receiver.got if name.startswith("pagerduty")]
+
+
+def _is_begin(body: dict[str, Any]) -> bool:
+    return bool(body["event_action"] == "trigger")
+
+
 @pytest.mark.parametrize("groups", [(0, 30), (30, 0)])
 def test_a_rule_that_gathers_otherwise_closes_the_incidents_that_it_had_opened(
     project: ProjectInfo, groups: tuple[int, int]
@@ -746,6 +844,7 @@ def test_a_webhook_is_signed_and_reaches_only_what_upstreams_may(project: Projec
             edit=ChannelEdit(
                 name="here", kind=ChannelKind.WEBHOOK, address=url, allow_private=True
             ),
+            now=NOW,
         )
         editing.send_test(actor=SHELL, project_id=project.id, channel_id=saved.id, now=NOW)
         # Whatever a row says: the guard has the last word, at the socket.
@@ -917,13 +1016,15 @@ def test_owners_edit_and_only_superusers_reach_private_addresses(project: Projec
     )
 
     with pytest.raises(Forbidden):
-        editing.save_channel(actor=editor, project_id=project.id, edit=edit)
-    editing.save_channel(actor=owner, project_id=project.id, edit=edit)
+        editing.save_channel(actor=editor, project_id=project.id, edit=edit, now=NOW)
+    editing.save_channel(actor=owner, project_id=project.id, edit=edit, now=NOW)
     with pytest.raises(AlertProblem):
-        editing.save_channel(actor=owner, project_id=project.id, edit=private)
-    lent = editing.save_channel(actor=SHELL, project_id=project.id, edit=private).id
+        editing.save_channel(actor=owner, project_id=project.id, edit=private, now=NOW)
+    lent = editing.save_channel(actor=SHELL, project_id=project.id, edit=private, now=NOW).id
     with pytest.raises(AlertProblem):
-        editing.save_channel(actor=owner, project_id=project.id, edit=edit, channel_id=lent)
+        editing.save_channel(
+            actor=owner, project_id=project.id, edit=edit, channel_id=lent, now=NOW
+        )
     with pytest.raises(AlertProblem) as raised:
         rule(project, RuleKind.LEVEL, level="red", quiet_start=time(1), zone="Nowhere")
     assert set(raised.value.errors) == {"level", "quiet_end", "zone"}

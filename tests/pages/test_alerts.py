@@ -25,7 +25,7 @@ from helmdash.records.models import (
     AlertMessage,
     AlertRule,
 )
-from tests.factories import make_capture, make_project, record
+from tests.factories import NOW, make_capture, make_project, record
 from tests.operations.alert_support import channel, rule
 from tests.pages.hygiene import faults
 
@@ -159,7 +159,7 @@ def test_what_is_wrong_is_said_beside_its_field(owner: Client) -> None:
         assert (response.status_code, said in html, faults(html)) == (422, True, []), said
     other = make_project(slug="other")
     edit = ChannelEdit(name="Theirs", kind=ChannelKind.SLACK, address=HOOK)
-    theirs = save_channel(actor=SHELL, project_id=other.id, edit=edit).id
+    theirs = save_channel(actor=SHELL, project_id=other.id, edit=edit, now=NOW).id
     for path in (f"{RULE}?id=7", f"{CHANNEL}?id=x", f"{CHANNEL}?id={theirs}"):
         assert owner.get(path).status_code == 404
     assert owner.post(SAVE_CHANNEL, {"do": "delete", "id": theirs}).status_code == 404

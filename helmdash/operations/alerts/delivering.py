@@ -89,10 +89,12 @@ def deliver_due(
     """
     give_up_old(now=now)
     channels = list(_due(now).order_by(F("retry_at").asc(nulls_first=True), "id"))
-    if not channels:
-        return 0
-    with sending() as send:
-        return _Run(_taking_turns(channels), now, send, go_on).deliver(seconds)
+    sent = 0
+    if channels:
+        with sending() as send:
+            sent = _Run(_taking_turns(channels), now, send, go_on).deliver(seconds)
+    delete_gone()
+    return sent
 
 
 def give_up_old(*, now: datetime) -> int:
@@ -104,6 +106,14 @@ def give_up_old(*, now: datetime) -> int:
     # What the last attempt came to says more.
     told = Case(When(told="", then=Value(_TOO_OLD)), default=F("told"))
     return write(lambda: old.update(state="failed", told=told, ended_at=Now()))
+
+
+def delete_gone() -> None:
+    """Delete the channels that have heard all that they were kept for (alerts.leaving)."""
+    waiting = AlertDelivery.objects.filter(channel=OuterRef("pk"), state="waiting")
+    gone = AlertChannel.objects.filter(~Exists(waiting), gone_at__isnull=False)
+    if gone.exists():
+        write(gone.delete)
 
 
 def _taking_turns(channels: Sequence[AlertChannel]) -> list[AlertChannel]:
@@ -119,11 +129,17 @@ def _taking_turns(channels: Sequence[AlertChannel]) -> list[AlertChannel]:
 
 
 def _due(now: datetime) -> QuerySet[AlertChannel]:
-    waiting = AlertDelivery.objects.filter(channel=OuterRef("pk"), state="waiting")
+    waiting = _waiting().filter(channel=OuterRef("pk"))
     # What is to be tried later than anything is put off was noted before the clock was set back.
     is_set_back = Q(retry_at__gt=now + 2 * _LAST_RETRY)
     is_time = Q(retry_at__isnull=True) | Q(retry_at__lte=now) | is_set_back
-    return AlertChannel.objects.filter(is_time, Exists(waiting), enabled=True)
+    return AlertChannel.objects.filter(is_time, Exists(waiting))
+
+
+def _waiting() -> QuerySet[AlertDelivery]:
+    """What is to be sent; by a channel that is switched off what it is still to hear."""
+    is_wanted = Q(channel__enabled=True) | Q(channel__left_at__isnull=False)
+    return AlertDelivery.objects.filter(is_wanted, state="waiting")
 
 
 class _Run:
@@ -177,7 +193,7 @@ class _Run:
             if self._of_project[channel.project_id] >= _MOST_OF_PROJECT:
                 continue
             self._queue.remove(channel)
-            rows = AlertDelivery.objects.filter(channel=channel, state="waiting")
+            rows = _waiting().filter(channel=channel)
             row = rows.select_related("message", "project").order_by("id").first()
             if row is not None:
                 self._under_way[self._sending(channel, row)] = channel, row

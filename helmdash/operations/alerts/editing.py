@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
 from helmdash import conf
 from helmdash.core.access.permissions import Actor, Right, may, require
@@ -26,6 +26,7 @@ from helmdash.core.alerts.messages import Entry, Message
 from helmdash.core.alerts.quiet import QuietHours
 from helmdash.core.alerts.rules import RuleKind, RuleSettings
 from helmdash.core.upstreams.addresses import origin_of, path_problem, url_problem
+from helmdash.operations.alerts import leaving
 from helmdash.operations.alerts.looking import (
     channels_of,
     end_all,
@@ -98,9 +99,17 @@ class SavedChannel:
 
 
 def save_channel(
-    *, actor: Actor, project_id: int, edit: ChannelEdit, channel_id: int | None = None
+    *,
+    actor: Actor,
+    project_id: int,
+    edit: ChannelEdit,
+    channel_id: int | None = None,
+    now: datetime,
 ) -> SavedChannel:
     """Store a new channel, or change one. Raises Forbidden and AlertProblem.
+
+    One that is switched off is told that what it was told of is over for it, and is told what fires
+    when it is switched on again (helmdash.operations.alerts.leaving).
 
     Only a superuser lets a channel reach private addresses, and changes one that may: an owner
     could otherwise have messages sent to any machine behind the firewall.
@@ -108,20 +117,41 @@ def save_channel(
     require(actor, Right.CHANGE_SETTINGS, project_id=project_id)
 
     def work() -> SavedChannel:
-        row: AlertChannel = _row(AlertChannel, project_id, channel_id, most=MOST_CHANNELS)
+        kept = AlertChannel.objects.filter(project_id=project_id, gone_at__isnull=True)
+        row: AlertChannel = _row(kept, project_id, channel_id, most=MOST_CHANNELS)
         if (row.allow_private or edit.allow_private) and not _is_operator(actor):
             raise AlertProblem(allow_private="only a superuser may say that it may be private")
         before = audit.values_of(row) if row.pk else None
+        was_on = row.enabled if row.pk else None
         made = _fill(row, edit)
+        if was_on and not row.enabled:
+            leaving.leave(row, why="this channel was switched off", now=now)
+        elif was_on is False and row.enabled:
+            leaving.come_back(row, now=now)
         _save(row, actor, before)
         return SavedChannel(id=row.pk, made_secret=made)
 
     return write(work)
 
 
-def delete_channel(*, actor: Actor, project_id: int, channel_id: int) -> None:
-    """Delete a channel with what waits for it. Nothing where it is gone. Raises Forbidden."""
-    _delete(AlertChannel, actor, project_id, channel_id)
+def delete_channel(*, actor: Actor, project_id: int, channel_id: int, now: datetime) -> None:
+    """Delete a channel with what waits for it, once it was told that what it was told of is over
+    for it: until then it is shown nowhere but in the log. Nothing where it is gone. Raises
+    Forbidden."""
+    require(actor, Right.CHANGE_SETTINGS, project_id=project_id)
+    kept = AlertChannel.objects.filter(project_id=project_id, gone_at__isnull=True)
+
+    def work() -> None:
+        row = kept.select_for_update().filter(pk=channel_id).first()
+        if row is None:
+            return
+        before = audit.values_of(row)
+        if row.enabled:
+            leaving.leave(row, why="this channel was deleted", now=now)
+        audit.note_row(actor=actor, row=row, before=before, is_gone=True)
+        leaving.go(row, now=now)
+
+    write(work)
 
 
 def save_rule(
@@ -137,14 +167,17 @@ def save_rule(
 
     def work() -> AlertRule:
         nonlocal told
-        row: AlertRule = _row(AlertRule, project_id, rule_id, most=MOST_RULES)
+        every = AlertRule.objects.filter(project_id=project_id)
+        row: AlertRule = _row(every, project_id, rule_id, most=MOST_RULES)
         before = audit.values_of(row) if row.pk else None
         # Before somebody takes a channel away with the same edit.
         had = channels_of(row) if row.pk and row.enabled else None
         told = None if edit.enabled else had
         if row.pk and row.kind != edit.kind.value:
             raise AlertProblem(kind="a rule keeps its kind: make another one")
-        own = AlertChannel.objects.filter(project_id=project_id, pk__in=edit.channels)
+        own = AlertChannel.objects.filter(
+            project_id=project_id, pk__in=edit.channels, gone_at__isnull=True
+        )
         channels = sorted(own.values_list("pk", flat=True))
         if edit.enabled and not channels:
             raise AlertProblem(channels="choose a channel, or leave the rule switched off")
@@ -288,14 +321,13 @@ def _is_operator(actor: Actor) -> bool:
     return may(actor, Right.ADMINISTER, project_id=None)
 
 
-def _row(model: Any, project_id: int, pk: int | None, *, most: int) -> Any:
+def _row(rows: QuerySet[Any], project_id: int, pk: int | None, *, most: int) -> Any:
     """The row to change, locked, or a new one. Raises AlertProblem."""
-    rows = model.objects.filter(project_id=project_id)
     if pk is None:
         lock_project(project_id)
         if rows.count() >= most:
             raise AlertProblem(name=f"a project has {most} at most: delete one first")
-        return model(project_id=project_id)
+        return rows.model(project_id=project_id)
     row = rows.select_for_update().filter(pk=pk).first()
     if row is None:
         raise AlertProblem(name="it is gone: somebody deleted it")

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from helmdash.core.alerts.messages import Entry, Message, headline
 from helmdash.core.alerts.rules import KINDS
 from helmdash.operations.alerts import looking
-from helmdash.operations.alerts.delivering import give_up_old, message_of
+from helmdash.operations.alerts.delivering import delete_gone, give_up_old, message_of
 from helmdash.operations.database.transactions import write
 from helmdash.queries.alerts.observing import short
 from helmdash.records.models import (
@@ -41,6 +41,7 @@ def forget_old(*, now: datetime) -> int:
     over for as long; how many messages. What waits for too long is given up before, for nobody
     looks at channels that are switched off."""
     give_up_old(now=now)
+    delete_gone()
     before = now - KEPT
     waiting = AlertDelivery.objects.filter(message=OuterRef("pk"), state="waiting")
     gone = 0

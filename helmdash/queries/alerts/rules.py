@@ -53,7 +53,8 @@ class RuleInfo:
 
 def channels(*, project_id: int) -> tuple[ChannelInfo, ...]:
     """The channels of a project, by name. One query."""
-    rows = AlertChannel.objects.filter(project_id=project_id).order_by("name")
+    rows = AlertChannel.objects.filter(project_id=project_id, gone_at__isnull=True)
+    rows = rows.order_by("name")
     return tuple(channel_info(row) for row in rows)
 
 

@@ -37,6 +37,12 @@ class AlertChannel(models.Model):
     retry_at = models.DateTimeField(null=True, help_text="Null: at once.")
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
+    left_at = models.DateTimeField(
+        null=True, help_text="When it was switched off, with what it is still to hear."
+    )
+    gone_at = models.DateTimeField(
+        null=True, help_text="When it was deleted, but for what it is still to hear."
+    )
 
     class Meta:
         constraints = [

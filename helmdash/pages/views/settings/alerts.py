@@ -174,7 +174,9 @@ def save_channel(request: PageRequest) -> HttpResponse:
     do, channel = request.POST.get("do", ""), _find_channel(request, request.POST.get("id", ""))
     actor, project_id = scoped.actor, scoped.project.id
     if do == "delete" and channel:
-        editing.delete_channel(actor=actor, project_id=project_id, channel_id=channel.id)
+        editing.delete_channel(
+            actor=actor, project_id=project_id, channel_id=channel.id, now=timezone.now()
+        )
         messages.success(request, f"The channel {channel.name} is deleted.")
         return HttpResponseRedirect(reverse("alerts"))
     if do == "test" and channel:
@@ -190,6 +192,7 @@ def save_channel(request: PageRequest) -> HttpResponse:
             project_id=project_id,
             edit=form.edit(),
             channel_id=channel.id if channel else None,
+            now=timezone.now(),
         )
     except AlertProblem as problem:
         _blame(form, problem)
