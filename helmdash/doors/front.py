@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import BytesIO
+from time import monotonic
 
 from django.core.exceptions import SuspiciousOperation
 from django.core.handlers.asgi import ASGIRequest
@@ -29,7 +30,7 @@ from helmdash.doors.asgi import (
 )
 from helmdash.doors.body import ANONYMOUS, Bodies, has_body, without_body
 from helmdash.doors.callers.directory import Directory
-from helmdash.doors.callers.keys import admit, owner_of, presented_keys
+from helmdash.doors.callers.keys import admit, admit_again, owner_of, presented_keys
 from helmdash.doors.callers.proxies import address_of
 from helmdash.doors.callers.sessions import Sessions
 from helmdash.doors.callers.sign_in import SignInBrake
@@ -104,6 +105,7 @@ class Front:
             reading = without_body(receive) if sends_body else receive
             await self.strangers.run(self.app, scope, headers, reading, send)
             return
+        since = monotonic()
         key_context = scope[KEY_CONTEXT_KEY] = await admit(
             self.directory, headers, address=address_of(scope)
         )
@@ -112,7 +114,11 @@ class Front:
         if not sends_body:
             await self._worked_on(scope, receive, send, b"", project_id)
             return
-        await self._with_body(scope, receive, send, owner_of(key_context), project_id)
+        async with self.bodies.reading(headers, receive, owner=owner_of(key_context)) as body:
+            scope[KEY_CONTEXT_KEY] = await admit_again(
+                self.directory, headers, key_context=key_context, since=since
+            )
+            await self._with_read_body(scope, receive, send, body, project_id)
 
     async def _pages(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises Fault, Disconnected: nothing was answered then."""
@@ -146,12 +152,15 @@ class Front:
         except (SuspiciousOperation, UnicodeDecodeError):
             return None
 
-    async def _with_body(
-        self, scope: Scope, receive: Receive, send: Send, owner: str, project_id: int | None = None
-    ) -> None:
+    async def _with_body(self, scope: Scope, receive: Receive, send: Send, owner: str) -> None:
         async with self.bodies.reading(headers_of(scope), receive, owner=owner) as body:
-            scope[BODY_KEY] = body
-            await self._worked_on(scope, replay(body, receive), send, body, project_id)
+            await self._with_read_body(scope, receive, send, body, None)
+
+    async def _with_read_body(
+        self, scope: Scope, receive: Receive, send: Send, body: bytes, project_id: int | None
+    ) -> None:
+        scope[BODY_KEY] = body
+        await self._worked_on(scope, replay(body, receive), send, body, project_id)
 
     async def _worked_on(
         self, scope: Scope, receive: Receive, send: Send, body: bytes, project_id: int | None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from datetime import datetime
 from functools import cache
 from time import monotonic
 
@@ -55,8 +54,7 @@ class KeyLimits:
 
     def let_in(self, key: str, caller: Caller) -> None:
         """The key is known: count a request of it. Raises ExpiredKey, TooManyRequests."""
-        if caller.expires_at is not None:
-            _require_valid(caller.expires_at, caller.name)
+        require_valid(caller)
         self.take(caller.key_id)
         good = (caller, monotonic())
         if key in self._good:
@@ -101,6 +99,12 @@ class KeyLimits:
                 del self._good[next(iter(self._good))]
 
 
+def require_valid(caller: Caller) -> None:
+    """Raises ExpiredKey where the caller's key had its time."""
+    if caller.expires_at is not None and timezone.now() >= caller.expires_at:
+        raise ExpiredKey(caller.name, caller.expires_at)
+
+
 @cache
 def key_limits() -> KeyLimits:
     """Those of this process, by its settings."""
@@ -114,8 +118,3 @@ def key_limits() -> KeyLimits:
 def _wrong_too_often(wait_s: float) -> Fault:
     limited_requests.labels("wrong_keys").inc()
     return TooManyWrongKeys(retry_after(wait_s))
-
-
-def _require_valid(expires_at: datetime, name: str) -> None:
-    if timezone.now() >= expires_at:
-        raise ExpiredKey(name, expires_at)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
-from time import perf_counter_ns
+from time import monotonic, perf_counter_ns
 from typing import Any
 
 from helmdash.core.upstreams.endpoints import ProviderKind
@@ -22,7 +24,7 @@ from helmdash.doors.asgi import (
 )
 from helmdash.doors.body import Bodies, is_plain
 from helmdash.doors.callers.directory import Directory
-from helmdash.doors.callers.keys import admit, owner_of
+from helmdash.doors.callers.keys import admit, admit_again, owner_of
 from helmdash.doors.callers.knocks import Knocks
 from helmdash.doors.callers.proxies import address_of
 from helmdash.doors.faults import BodyPacked, Fault
@@ -147,7 +149,7 @@ class Gateway:
         started_at = datetime.now(UTC)
         if scope["method"] not in (route.method, route.also):
             raise wrong_method(scope["method"], (route.method, route.also))
-        query = scope["query_string"] if route.client.kind is ProviderKind.GEMINI else b""
+        query, admitted_at = _key_query(route, scope), monotonic()
         key_context = await admit(self._directory, headers, query, address=address_of(scope))
         note_known(scope)
         caller = key_context.caller
@@ -166,6 +168,7 @@ class Gateway:
             headers=headers,
             started_at=started_at,
             started_ns=started_ns,
+            admitted_at=admitted_at,
         )
 
     async def _answer(
@@ -206,29 +209,45 @@ class Gateway:
     ) -> None:
         owner = owner_of(request.key_context)
         body = self._bodies.at_hand(request.headers, responder.connection, owner=owner)
-        if body is None:
-            coding = _coding_of(request.headers)
-            body = await self._bodies.read(
-                request.headers, receive, owner=owner, may_be_packed=coding is not None
-            )
-        else:
-            coding = None
-        try:
-            if coding is None:
+        if body is not None:  # as of most requests
+            try:
                 await self._handle(request, body, scope, receive, responder, handler)
-                return
-            async with unpacking(
-                self._bodies,
-                body,
-                coding=coding,
-                owner=owner,
-                most_bytes=self._bodies.body_bytes,
-                is_set=True,
-            ) as unpacked:
-                plain = _without_packing(scope)
-                await self._handle(request, unpacked, plain, receive, responder, handler)
-        finally:
-            self._bodies.release(body, owner=owner)
+            finally:
+                self._bodies.release(body, owner=owner)
+            return
+        coding = _coding_of(request.headers)
+        async with AsyncExitStack() as held:
+            body = await held.enter_async_context(
+                self._bodies.reading(
+                    request.headers, receive, owner=owner, may_be_packed=coding is not None
+                )
+            )
+            request = await self._still_admitted(request, scope)
+            if coding is not None:
+                body = await held.enter_async_context(
+                    unpacking(
+                        self._bodies,
+                        body,
+                        coding=coding,
+                        owner=owner,
+                        most_bytes=self._bodies.body_bytes,
+                        is_set=True,
+                    )
+                )
+                scope = _without_packing(scope)
+            await self._handle(request, body, scope, receive, responder, handler)
+
+    async def _still_admitted(self, request: GatewayRequest, scope: Scope) -> GatewayRequest:
+        """The request, now that its body is here. Raises what `admit_again` raises."""
+        held = request.key_context
+        key_context = await admit_again(
+            self._directory,
+            request.headers,
+            _key_query(request.route, scope),
+            key_context=held,
+            since=request.admitted_at,
+        )
+        return request if key_context is held else replace(request, key_context=key_context)
 
     async def _handle(
         self,
@@ -273,6 +292,12 @@ class Gateway:
         await models.answer_show(
             request, body, parsed, responder, listings=self._listings, client=self._client
         )
+
+
+def _key_query(route: Route, scope: Scope) -> bytes:
+    """The query, where a key may stand in it."""
+    query: bytes = scope["query_string"]
+    return query if route.client.kind is ProviderKind.GEMINI else b""
 
 
 def _coding_of(headers: Mapping[bytes, bytes]) -> Coding | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Mapping
+from time import monotonic
 from typing import Any
 
 from helmdash.doors.asgi import Disconnected, Receive, Scope, Send, headers_of, note_known, replay
 from helmdash.doors.body import Bodies
 from helmdash.doors.callers.directory import Directory
-from helmdash.doors.callers.keys import admit, owner_of
+from helmdash.doors.callers.keys import admit, admit_again, owner_of
 from helmdash.doors.callers.proxies import address_of
 from helmdash.doors.faults import BadBody, Fault
 from helmdash.doors.heavy import is_handed_on
@@ -67,6 +68,7 @@ class McpApp:
         """Answer one request."""
         headers = headers_of(scope)
         try:
+            since = monotonic()
             key_context = await admit(self._directory, headers, address=address_of(scope))
             note_known(scope)
             check_address(headers)
@@ -74,6 +76,9 @@ class McpApp:
                 raise wrong_method()
             owner = owner_of(key_context)
             async with self._bodies.reading(headers, receive, owner=owner) as body:
+                key_context = await admit_again(
+                    self._directory, headers, key_context=key_context, since=since
+                )
                 project = key_context.caller.project.id
                 names_much = await self._catalogs.is_large(scope, body, project_id=project)
                 if await is_handed_on(scope, body, receive, send, names_much=names_much):

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
+from time import monotonic
 from urllib.parse import unquote_to_bytes
 
 from asgiref.sync import sync_to_async
@@ -21,7 +22,7 @@ from helmdash.core.telemetry.values import Span
 from helmdash.doors.asgi import Disconnected, Message, Receive, Scope, Send, headers_of, note_known
 from helmdash.doors.body import Bodies, is_plain
 from helmdash.doors.callers.directory import Directory
-from helmdash.doors.callers.keys import admit, owner_of
+from helmdash.doors.callers.keys import admit, admit_again, owner_of
 from helmdash.doors.callers.knocks import Knocks
 from helmdash.doors.callers.proxies import address_of
 from helmdash.doors.faults import Fault, NoKey
@@ -124,7 +125,8 @@ class OtlpApp:
         receive: Receive,
         send: Send,
     ) -> None:
-        key_context = await admit(self._directory, _decoded(headers), address=address_of(scope))
+        since, keyed = monotonic(), _decoded(headers)
+        key_context = await admit(self._directory, keyed, address=address_of(scope))
         note_known(scope)
         caller = key_context.caller
         if not caller.may(_SCOPE):
@@ -141,6 +143,7 @@ class OtlpApp:
         async with self._bodies.reading(
             headers, receive, owner=owner, most_bytes=limit, may_be_packed=True
         ) as body:
+            await admit_again(self._directory, keyed, key_context=key_context, since=since)
             is_large = _is_large(body, is_packed=is_packed)
             if await is_handed_on(
                 scope, body, receive, _counting(send, signal), names_much=is_large

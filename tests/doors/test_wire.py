@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import httpx
 import pytest
@@ -484,6 +484,47 @@ def test_a_packed_body_is_told_so_at_every_door(door: Served, target: str, gzip:
 
         assert answer.status_code == expected, (target, answer.text)
         assert ("Content-Encoding" in answer.text) == (expected == 415)
+
+
+@pytest.fixture(scope="module")
+def patient(serve: Callable[..., Served]) -> Served:
+    return serve()
+
+
+@pytest.mark.parametrize("ends", ["revoke", "expire"])
+def test_a_slow_body_does_not_outlive_its_key(patient: Served, ends: str) -> None:
+    door = patient
+    targets = ("/api/v1/calls", "/v1/chat/completions", "/v1/messages", "/v1/traces", "/mcp")
+    name = f"slow-{ends}"
+    made = door.manage("apikey", "create", "--name", name, "--scopes", "record,read")
+    key = next(word for word in made.stdout.split() if word.startswith("hd_"))
+    head = (
+        f"Host: localhost\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n"
+        "Content-Length: 2\r\nConnection: close\r\n\r\n{"
+    )
+    with ExitStack() as stack:
+        clients = [stack.enter_context(connected(door)) for _ in targets]
+        for target, client in zip(targets, clients, strict=True):
+            send(client, f"POST {target} HTTP/1.1\r\n{head}".encode())
+        # One whose body comes as slowly, and whose key stays.
+        other = stack.enter_context(connected(door))
+        good = head.replace(key, door.api_key).replace("{", "[").encode()
+        send(other, b"POST /api/v1/calls HTTP/1.1\r\n" + good)
+        time.sleep(0.5)
+        code = "from django.utils import timezone; from helmdash.records.models import ApiKey;"
+        code += f"ApiKey.objects.filter(name={name!r}).update(expires_at=timezone.now())"
+        ended = ("shell", "-c", code) if ends == "expire" else ("apikey", "revoke", name)
+        done = door.manage(*ended)
+        assert done.returncode == 0, done.stderr
+        time.sleep(1.2)
+
+        for target, client in zip(targets, clients, strict=True):
+            send(client, b"}")
+            answer = read_to_end(client)
+            assert status(answer) == 401, (target, answer)
+            assert (b"expired" in answer) == (ends == "expire")
+        send(other, b"]")
+        assert status(read_to_end(other)) != 401
 
 
 # Forms for who is not signed in: what others send who are not is left unread.

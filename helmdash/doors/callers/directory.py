@@ -31,9 +31,9 @@ from helmdash.queries.budgets import budgets
 
 log = logging.getLogger(__name__)
 
-# Younger than this: used as it is. Younger than _MAX_AGE_S: used, and read again meanwhile.
+# Younger than this: used as it is. Younger than MAX_AGE_S: used, and read again meanwhile.
 _FRESH_S = 0.4
-_MAX_AGE_S = 0.9
+MAX_AGE_S = 0.9
 # An unknown key is looked up again after this; a new key works at once enough.
 _UNKNOWN_AGE_S = 0.5
 # How long a client waits for the database before the last answer is good enough; and for one whose
@@ -101,7 +101,7 @@ class Directory:
         if moment < self._away_until and is_usable:
             return known
         refresh = self._refresh(name, key, entry)
-        if is_usable and age < _MAX_AGE_S:
+        if is_usable and age < MAX_AGE_S:
             return known
         patience = _PATIENCE_S if is_usable else _FIRST_PATIENCE_S
         try:

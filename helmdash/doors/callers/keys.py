@@ -8,13 +8,14 @@ order, so that no door lets in what another one refuses.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from urllib.parse import unquote_plus
 
 from django.utils import timezone
 
-from helmdash.doors.callers.directory import Directory, KeyContext
-from helmdash.doors.faults import ExpiredKey, Fault, NoKey
-from helmdash.doors.limits import key_limits
+from helmdash.doors.callers.directory import MAX_AGE_S, Directory, KeyContext
+from helmdash.doors.faults import ExpiredKey, Fault, NoKey, UnknownKey
+from helmdash.doors.limits import key_limits, require_valid
 from helmdash.operations.access.keys import note_use
 from helmdash.queries.access.access import Caller, find_caller
 
@@ -64,6 +65,30 @@ async def admit(
         else:
             return key_context
     raise fault or held.turn_away(keys, address)
+
+
+async def admit_again(
+    directory: Directory,
+    headers: Mapping[bytes, bytes],
+    query: bytes = b"",
+    *,
+    key_context: KeyContext,
+    since: float,
+) -> KeyContext:
+    """What holds for the owner of a key now that the body has come: one that comes slowly must not
+    outlive a key that was revoked meanwhile. Not counted as another request.
+
+    key_context: of the head. since: when that was looked up, by time.monotonic; while it holds
+    anyway, nothing is asked. Raises UnknownKey, ExpiredKey, and KeysUnavailable as `admit` does.
+    """
+    if monotonic() - since < MAX_AGE_S:
+        return key_context
+    for key in presented_keys(headers, query):
+        found = await directory.find(key)
+        if found is not None and found.caller.key_id == key_context.caller.key_id:
+            require_valid(found.caller)
+            return found
+    raise UnknownKey
 
 
 def look_up(keys: Sequence[str], *, address: str) -> Caller:

@@ -31,6 +31,8 @@ class GatewayRequest:
     headers: Mapping[bytes, bytes]
     started_at: datetime
     started_ns: int
+    admitted_at: float
+    """When its key was looked at, by time.monotonic."""
 
     def begin(self, model: object, body: bytes, *, purpose: str = "chat") -> Exchange:
         """A new call, with an id that sorts by time. Raises Refusal (400) if no record can hold the
