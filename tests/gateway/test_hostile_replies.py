@@ -3,8 +3,10 @@ project that keeps no texts keeps none of an error that quotes the prompt."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +15,9 @@ from typing import Any
 import httpx
 import pytest
 
+from helmdash.gateway.forwarding.attempt import Attempt
+from helmdash.gateway.forwarding.upstream_reply import read_reply
+from helmdash.providers.wire import Reply
 from tests.gateway.mirror import (
     RESPONSES,
     SHAPES,
@@ -290,6 +295,37 @@ def test_a_coding_that_cannot_be_undone_is_told_with_a_status(
         assert answer.status_code == 400, (shape, answer.text)
         assert "compressed its answer" in answer.text
         place.assert_recorded([answer.headers["x-helmdash-call-id"]])
+
+
+def test_a_large_reply_is_read_beside_the_event_loop() -> None:
+    read_by: list[threading.Thread] = []
+
+    class Reading:
+        is_native = True
+
+        def is_streamed(self, content_type: str) -> bool:
+            return False
+
+        def read_whole(self, data: bytes) -> Reply:
+            read_by.append(threading.current_thread())
+            return Reply()
+
+    class Whole:
+        status, headers, attempts = 200, {"content-type": "application/json"}, ()
+
+        async def close(self) -> None: ...
+
+    async def scene(size: int) -> None:
+        attempt: Any = Attempt(endpoint=None, http_request=None, translator=Reading(), secret=None)
+        opened: Any = Whole()
+        opened.read = lambda limit: asyncio.sleep(0, bytes(size))
+        await read_reply(attempt, opened)
+
+    for size in (1000, 300_000):
+        asyncio.run(scene(size))
+
+    own = threading.current_thread()
+    assert [thread is own for thread in read_by] == [True, False]
 
 
 _PICTURE = "iVBORw0KGgo="

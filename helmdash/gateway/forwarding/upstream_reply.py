@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter_ns
@@ -19,6 +20,8 @@ from helmdash.upstream.opened import Opened
 MOST_REPLY_BYTES = 64 * 1024 * 1024
 # An error page beyond this says nothing more.
 _MOST_ERROR_BYTES = 1024 * 1024
+# Reading more takes longer than other clients should wait for: a quarter of a MB takes some 15 ms.
+_LIGHT_BYTES = 256 * 1024
 # As much of a refusal as an attempt keeps.
 _ATTEMPT_CHARS = 500
 
@@ -120,7 +123,7 @@ async def read_reply(attempt: Attempt, opened: Opened) -> UpstreamReply:
         return WholeReply(
             status=status,
             data=data,
-            reply=translator.read_whole(data),
+            reply=await _read_whole(translator, data),
             headers=headers,
             content_type=content_type,
             is_native=translator.is_native,
@@ -146,6 +149,12 @@ async def read_reply(attempt: Attempt, opened: Opened) -> UpstreamReply:
         heard_ns=heard_ns,
         attempts=opened.attempts,
     )
+
+
+async def _read_whole(translator: Translator, data: bytes) -> Reply:
+    if len(data) <= _LIGHT_BYTES:
+        return translator.read_whole(data)
+    return await asyncio.to_thread(translator.read_whole, data)
 
 
 def no_reply(failure: UpstreamFailed) -> NoReply:
