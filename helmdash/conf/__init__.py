@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from helmdash.conf.mailed_links import mailed_base
-from helmdash.conf.signing_key import SECRET_KEY_FILE, is_key_made_here, secret_key
+from helmdash.conf.signing_key import SECRET_KEY_FILE, is_key_made_here, secret_key, take_back_key
 from helmdash.conf.urls import database_url_problem, masked
 from helmdash.conf.variables import PREFIX, BadSetting, Env, variable_name
 from helmdash.core.alerts.apprise_names import parse_named_urls
@@ -51,6 +51,7 @@ __all__ = [
     "read_env",
     "secret_key",
     "shown",
+    "take_back_key",
     "unknown_variables",
     "variable_name",
     "writer_socket",

@@ -50,6 +50,15 @@ def is_key_made_here(settings: Env) -> bool:
     return settings.data_dir / SECRET_KEY_FILE in _made_here
 
 
+def take_back_key(settings: Env) -> None:
+    """Remove the key in the data directory where this process made it, and came to nothing."""
+    if is_key_made_here(settings):
+        path = settings.data_dir / SECRET_KEY_FILE
+        with suppress(OSError):
+            path.unlink()
+        _made_here.discard(path)
+
+
 def _make_key(path: Path) -> None:
     """Make a key at the path, owner-only; one that another process made meanwhile stays.
 

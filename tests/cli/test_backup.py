@@ -290,6 +290,27 @@ def test_a_restore_that_fails_leaves_what_was_there(
     assert "9999_later" not in after
 
 
+def test_a_restore_that_was_refused_goes_on_when_its_reason_is_gone(
+    new_house: Callable[..., House], tmp_path: Path
+) -> None:
+    here, there = new_house("here", with_tables=True), new_house("there")
+    archive = tmp_path / "backup.zip"
+    done(here, "manage.py", "backup", str(archive))
+    waiting = there.data_dir / "spool" / "a-000001.ndjson"
+    waiting.parent.mkdir(parents=True)
+    waiting.write_text("a line")
+
+    said = done(there, "manage.py", "restore", str(archive), code=1)
+
+    assert "a call that waits" in said
+    # The key that the command made for itself is none of a database's.
+    assert not (there.data_dir / "secret-key").exists()
+    waiting.unlink()
+    done(there, "manage.py", "restore", str(archive))
+    key = (here.data_dir / "secret-key").read_text()
+    assert (there.data_dir / "secret-key").read_text() == key
+
+
 # -- the archive itself ------------------------------------------------------------------------
 
 
