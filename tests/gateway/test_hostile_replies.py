@@ -316,7 +316,9 @@ def test_a_large_reply_is_read_beside_the_event_loop() -> None:
         async def close(self) -> None: ...
 
     async def scene(size: int) -> None:
-        attempt: Any = Attempt(endpoint=None, http_request=None, translator=Reading(), secret=None)
+        nobody: Any = None
+        reading: Any = Reading()
+        attempt = Attempt(endpoint=nobody, http_request=nobody, translator=reading, secret=None)
         opened: Any = Whole()
         opened.read = lambda limit: asyncio.sleep(0, bytes(size))
         await read_reply(attempt, opened)
