@@ -15,7 +15,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from helmdash import __version__
-from helmdash.exporting.parcels import Parcel, parcel_of
+from helmdash.exporting.batches import ExportBatch, batch_of
 from helmdash.operations.database.clock import clock
 from helmdash.operations.exporting import outbox
 from helmdash.operations.exporting.environment import follow_environment
@@ -42,7 +42,7 @@ _at_once: dict[int, int] = {}
 # Spans in one request: about 1 MB before it is packed; receivers take 4 and more.
 _AT_ONCE: Final = 500
 # Of one that failed lately half as many for each time, but so many: it may be too slow for more, or
-# asked too often. Enough to tell one that refuses everything (parcels.ALL_REFUSED).
+# asked too often. Enough to tell one that refuses everything (batches.ALL_REFUSED).
 _AT_LEAST: Final = 20
 # Receivers that are sent to together; each has its spans in memory.
 _MOST_UNDER_WAY: Final = 16
@@ -96,7 +96,7 @@ class _Round:
     def __init__(self, begin: Begin, go_on: Callable[[], None]) -> None:
         self._begin_sending = begin
         self._go_on = go_on
-        self._under_way: dict[Future[Sent], Parcel] = {}
+        self._under_way: dict[Future[Sent], ExportBatch] = {}
         self._turns: Counter[int] = Counter()
         self._exported = 0
 
@@ -122,62 +122,62 @@ class _Round:
     def _begin(self) -> None:
         """Give the next calls to every receiver that has none under way, until there is no room;
         who had fewest turns is the first."""
-        busy = {parcel.target.id for parcel in self._under_way.values()}
+        busy = {batch.target.id for batch in self._under_way.values()}
         free = [target for target in due_targets(clock()) if target.id not in busy]
         for target in sorted(free, key=lambda each: self._turns[each.id]):
             if len(self._under_way) >= _MOST_UNDER_WAY:
                 return
             self._turns[target.id] += 1
             if taken := outbox.take(target.id, most=_most(target)):
-                self._send(parcel_of(target, taken))
+                self._send(batch_of(target, taken))
 
-    def _send(self, parcel: Parcel) -> None:
-        """The next request of a parcel; where all is said, that is noted."""
-        spans = parcel.next()
+    def _send(self, batch: ExportBatch) -> None:
+        """The next request of a batch; where all is said, that is noted."""
+        spans = batch.next()
         if not spans:
-            self._settle(parcel)
+            self._settle(batch)
             return
         try:
-            self._under_way[self._begin_sending(parcel.target, spans)] = parcel
+            self._under_way[self._begin_sending(batch.target, spans)] = batch
         except ValueError as error:
-            parcel.fail(str(error))
-            self._settle(parcel)
+            batch.fail(str(error))
+            self._settle(batch)
 
     def _hear(self, future: Future[Sent], *, is_last: bool) -> None:
-        """Note what came of a request. is_last: nothing more of its parcel is sent by this run."""
-        parcel = self._under_way.pop(future)
+        """Note what came of a request. is_last: nothing more of its batch is sent by this run."""
+        batch = self._under_way.pop(future)
         try:
-            parcel.hear(future.result())
+            batch.hear(future.result())
         except (UpstreamFailed, ValueError, TimeoutError) as error:
-            parcel.fail(str(error) or _NO_ANSWER)
+            batch.fail(str(error) or _NO_ANSWER)
         if is_last:
-            self._settle(parcel)
+            self._settle(batch)
         else:
-            self._send(parcel)
+            self._send(batch)
 
-    def _settle(self, parcel: Parcel) -> None:
-        target, size, now = parcel.target, _most(parcel.target), clock()
-        if not parcel.is_as_before:
+    def _settle(self, batch: ExportBatch) -> None:
+        target, size, now = batch.target, _most(batch.target), clock()
+        if not batch.is_as_before:
             outbox.settle(
                 target.id,
-                parcel.taken,
-                unanswered=parcel.unanswered(),
-                exported=parcel.exported,
-                refused=parcel.refused,
-                problem=parcel.problem,
+                batch.taken,
+                unanswered=batch.unanswered(),
+                exported=batch.exported,
+                refused=batch.refused,
+                problem=batch.problem,
                 now=now,
             )
-            self._exported += parcel.exported
-        if not parcel.failure:
+            self._exported += batch.exported
+        if not batch.failure:
             _at_once[target.id] = 2 * size
             return
         _at_once[target.id] = size // 2
         outbox.note_failure(
             target.id,
-            parcel.failure,
-            failures=target.failures if parcel.is_as_before else 0,
+            batch.failure,
+            failures=target.failures if batch.is_as_before else 0,
             now=now,
-            retry_after_s=parcel.retry_after_s,
+            retry_after_s=batch.retry_after_s,
         )
 
 

@@ -23,7 +23,7 @@ Item = tuple[tuple[int, Place], JudgedSpan]
 
 
 @dataclass(slots=True)
-class Parcel:
+class ExportBatch:
     """Calls that were taken for a receiver, and what it has said of them so far.
 
     waiting: requests that are yet to be made, the next one last. failure: why that has to be at
@@ -83,7 +83,7 @@ class Parcel:
         return {key for some in self.waiting for key, _ in some}
 
 
-def parcel_of(target: Target, taken: tuple[Waiting, ...]) -> Parcel:
+def batch_of(target: Target, taken: tuple[Waiting, ...]) -> ExportBatch:
     """Of a call that waits twice, since another door has completed it meanwhile, one. None of
     those that have been erased since."""
     items: list[Item] = []
@@ -93,4 +93,4 @@ def parcel_of(target: Target, taken: tuple[Waiting, ...]) -> Parcel:
         seen.update((each.project_id, place) for place in fresh)
         found = judged_calls(project_id=each.project_id, places=fresh)
         items += [((each.project_id, place), judged_span(call)) for place, call in found.items()]
-    return Parcel(target, taken, [items] if items else [])
+    return ExportBatch(target, taken, [items] if items else [])
