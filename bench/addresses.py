@@ -19,6 +19,7 @@ from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.calls import listing as call_listing
 from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.conversations import conversations, listing
+from helmdash.queries.conversations.conversations import ConversationView
 from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.queries.fitting import trims
 from helmdash.queries.fitting.trim_filters import TrimFilters
@@ -35,6 +36,8 @@ class Known:
 
     conversation: str
     """The longest."""
+    generation: int
+    """One in the middle of it."""
     call: str
     plan: str
     other_plan: str
@@ -54,8 +57,9 @@ def known(project: ProjectInfo) -> Known:
     deep = CallFilters(until=now - timedelta(days=10))
     longest = _longest_conversation(project)
     return Known(
-        conversation=longest,
-        stem=longest.rpartition("agent-")[0],
+        conversation=longest.id,
+        generation=(longest.generation + 1) // 2,
+        stem=longest.id.rpartition("agent-")[0],
         call=call.id,
         plan=next(iter(found), ""),
         other_plan=next(iter(found[1:]), ""),
@@ -107,7 +111,7 @@ def more_pages(of: Known) -> Named:
     yield "find", "/find/?q=agent-00"
     yield "find, a call", f"/find/?q={quote(of.call)}"
     yield "query help", "/query/calls/?query=level%3Acritical"
-    yield "generation", reverse("generation", args=[5000, of.conversation])
+    yield "generation", reverse("generation", args=[of.generation, of.conversation])
     yield "conversation, lines", reverse("conversation-budget", args=[of.conversation])
     yield "call, lines", reverse("call-budget", args=[of.call])
     yield "compare calls", f"/compare/calls/?b={quote(of.call)}"
@@ -265,10 +269,10 @@ def lists(of: Known) -> Named:
     yield "GET /budgets/resolve", f"/api/v1/budgets/resolve?{model}"
 
 
-def _longest_conversation(project: ProjectInfo) -> str:
+def _longest_conversation(project: ProjectInfo) -> ConversationView:
     """The one of a large load that is made long; else the longest of the newest 500."""
     made = conversations.standing(project_id=project.id, conversation_id=LONG_CONVERSATION)
     if made is not None:
-        return made.id
+        return made
     newest = listing.page(project_id=project.id, filters=ConversationFilters(), limit=500).items
-    return max(newest, key=lambda row: row.generation).id
+    return max(newest, key=lambda row: row.generation)
