@@ -109,12 +109,13 @@ class ApiSender:
                     self._tell("It answers again.")
                 return _read(answer)
             except HTTPError as error:
+                with error:
+                    reason, asked = _said(error, self._address), error.headers.get("Retry-After")
                 if error.code == 413 and len(reports) > 1:
                     half = len(reports) // 2
                     return _join(self(reports[:half]), self(reports[half:]), half)
                 if error.code not in _AGAIN:
-                    raise CannotSend(_said(error, self._address)) from error
-                reason, asked = _said(error, self._address), error.headers.get("Retry-After")
+                    raise CannotSend(reason) from error
             except (URLError, OSError, HTTPException) as error:
                 # The last: it was ended, or a proxy before it, in the middle of its answer.
                 reason, asked = f"{self._address} cannot be reached: {error}", None

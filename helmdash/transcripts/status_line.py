@@ -67,6 +67,7 @@ def _ask(text: str, url: str, key: str) -> tuple[str, str]:
         line = _post(f"{url.rstrip('/')}/api/v1/hooks/claude-code", key, body)["status_line"]
         return str(line["level"]), _plain(str(line["text"]))
     except HTTPError as error:
+        error.close()
         return "", f"HelmDash: refused ({error.code})"
     except (URLError, OSError):
         return "", "HelmDash: no answer"
