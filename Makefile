@@ -139,7 +139,7 @@ clean: ## remove the virtualenv and caches; var/, where the data is, stays
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):
-	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+	@for python in $(PYTHON) python3 python3.15 python3.14 python3.13 python3.12 python3.11; do \
 		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; \
 		python=; \
 	done; \

@@ -2,8 +2,9 @@
 
 A Chromium: the one without windows from apt, else what is on the machine, else Playwright's. Two
 small libraries that a bare Debian lacks: Playwright's driver and the local model's server are
-linked to them. apt is asked only where nobody has to be: as root. What stays missing is skipped,
-loudly, by the tests themselves.
+linked to them. curl: what the README and the pages have people call is called. A PostgreSQL, where
+there is no wheel with one for this Python. apt is asked only where nobody has to be: as root. What
+stays missing is skipped, loudly, by the tests themselves.
 """
 
 from __future__ import annotations
@@ -14,17 +15,23 @@ import shutil
 import subprocess
 import sys
 
-from tests.support import chromium
+from tests.support import chromium, postgres
 
 # Library -> Debian's package.
 _LIBRARIES = {"libatomic.so.1": "libatomic1", "libgomp.so.1": "libgomp1"}
+# Each the name of its package, too.
+_PROGRAMS = ("curl",)
 _DOWNLOAD_SECONDS = 300
 _APT_SECONDS = 600
 
 
 def provide() -> None:
     """Install what is missing, as far as this user may."""
-    if lacking := [package for name, package in _LIBRARIES.items() if _lacks(name)]:
+    lacking = [package for name, package in _LIBRARIES.items() if _lacks(name)]
+    lacking += [program for program in _PROGRAMS if shutil.which(program) is None]
+    if not _has_postgres():
+        lacking.append("postgresql")
+    if lacking:
         _install_with_apt(lacking)
     if shutil.which(chromium.HEADLESS) is None:
         _install_with_apt([chromium.HEADLESS])
@@ -35,6 +42,14 @@ def provide() -> None:
     _run(command, _DOWNLOAD_SECONDS)
     if not _has_chromium():
         _install_with_apt(["chromium"])
+
+
+def _has_postgres() -> bool:
+    try:
+        postgres.find_binaries()
+    except postgres.NoPostgres:
+        return False
+    return True
 
 
 def _has_chromium() -> bool:
