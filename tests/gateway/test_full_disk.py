@@ -28,7 +28,8 @@ WAYS = [(shape, stream) for shape in PROVIDERS for stream in (False, True)]
 @contextmanager
 def full_disk(served: Served) -> Iterator[None]:
     """For the length of the block no file of the server's process takes a byte."""
-    before = resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (1, -1))
+    limits = (1, resource.RLIM_INFINITY)
+    before = resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, limits)
     try:
         yield
     finally:
