@@ -124,6 +124,36 @@ def test_hosts_can_take_a_release_one_after_the_other() -> None:
     ] == []
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_migration_in_steps_goes_on_where_it_broke_off() -> None:
+    """What it did stays when it is killed before that is noted: it is begun once more. One that
+    cannot be taken back is done once more on tables that it has changed."""
+    loader = MigrationLoader(None)
+    disk = loader.disk_migrations or {}
+    in_steps = sorted(key for key, each in disk.items() if key[0] == "records" and not each.atomic)
+    before = indexes_of_conversations()
+
+    assert in_steps
+    for key in in_steps:
+        migration: Any = disk[key]
+        steps = migration.operations
+        for cut in range(1, len(steps) + 1):
+            if all(each.reversible for each in steps):
+                with connection.schema_editor(atomic=False) as editor:
+                    migration.unapply(loader.project_state(key, at_end=False), editor)
+            for done in (steps[:cut], steps):
+                migration.operations = done
+                with connection.schema_editor(atomic=False) as editor:
+                    migration.apply(loader.project_state(key, at_end=False), editor)
+
+            assert indexes_of_conversations() == before, (key, cut)
+
+
+def indexes_of_conversations() -> set[str]:
+    with connection.cursor() as cursor:
+        return set(connection.introspection.get_constraints(cursor, "records_conversation"))
+
+
 @pytest.mark.django_db
 def test_this_code_writes_into_tables_of_the_next_release() -> None:
     project = make_project()
