@@ -35,9 +35,14 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def told_when_stopped(words: str) -> Iterator[None]:
-    """A block that Ctrl-C may end: the command's last line is what became of its work."""
+def told_when_ended(words: str) -> Iterator[None]:
+    """A block that Ctrl-C or a fault of the place (a full disk, a database that is away) may end:
+    what became of its work is told last. Raises what the block raises, with `words` as a note
+    (helmdash.cli.running shows it), and CommandError for Ctrl-C."""
     try:
         yield
     except KeyboardInterrupt:
         raise CommandError(f"stopped; {words}", returncode=STOPPED) from None
+    except Exception as error:
+        error.add_note(words)
+        raise

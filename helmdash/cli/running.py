@@ -2,7 +2,8 @@
 
 Before a command starts, the settings, the data directory, the database and the release of its
 tables are looked at (helmdash.places). What breaks later, such as a disk that fills up, is told in
-the same way. `--traceback` shows where.
+the same way, with the name of the command, and what became of its work where the command has put
+that into the error's notes. `--traceback` shows where.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from helmdash import __version__, conf, places
+from helmdash.installation import COMMAND
 
 # Need no database, or say themselves what is wrong with it.
 _WITHOUT_DATABASE = frozenset(
@@ -25,6 +27,7 @@ _WITHOUT_DATABASE = frozenset(
 )  # fmt: skip
 # Bring the tables here, or put them there.
 _BRINGS_TABLES = frozenset({"up", "migrate", "restore", "showmigrations", "sqlmigrate", "dbshell"})
+_SERVES = frozenset({"up", ""})
 # As shells tell a process that Ctrl-C ended.
 STOPPED = 130
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -42,7 +45,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         look_around(command, argv[2:])
     except conf.BadSetting as error:
-        return _fail(str(error))
+        return _fail(_named(command, "cannot run", str(error)))
     from django.core.management import execute_from_command_line
 
     try:
@@ -65,7 +68,8 @@ def run(argv: Sequence[str]) -> int:
         line = None if "--traceback" in argv else told(error)
         if line is None:
             raise
-        return _fail(line)
+        became = "; ".join(getattr(error, "__notes__", ()))
+        return _fail(_named(command, "failed", f"{line}; {became}" if became else line))
     return 0
 
 
@@ -133,7 +137,15 @@ def _is_below(error: OSError, directory: str) -> bool:
     return isinstance(error.filename, str) and error.filename.startswith(directory)
 
 
+def _named(command: str, failure: str, line: str) -> str:
+    """The line behind whose failure it is: the server's, or that of one command beside it."""
+    if line.startswith("HelmDash"):
+        return line
+    if command in _SERVES:
+        return f"HelmDash cannot start: {line}"
+    return f"`{COMMAND} {command}` {failure}: {line}"
+
+
 def _fail(line: str) -> int:
-    said = line if line.startswith("HelmDash") else f"HelmDash cannot start: {line}"
-    sys.stderr.write(" ".join(said.split()) + "\n")
+    sys.stderr.write(" ".join(line.split()) + "\n")
     return 1

@@ -419,6 +419,69 @@ def test_an_empty_database_that_has_not_room_for_every_text_is_refused(
             handle.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
+# To SQLite a file that may not grow is a full disk; each connection has a limit of its own.
+_FULL = """
+import sys
+from django.db.backends.signals import connection_created
+from helmdash.cli.running import run
+
+def stop_growing(connection, **_):
+    with connection.cursor() as cursor:
+        pages = cursor.execute("PRAGMA page_count").fetchone()[0]
+        cursor.execute(f"PRAGMA max_page_count = {pages + int(sys.argv[1])}")
+
+connection_created.connect(stop_growing)
+sys.exit(run(["manage.py", *sys.argv[2:]]))
+"""
+
+
+def test_a_command_on_a_full_disk_tells_its_own_failure_and_what_became_of_its_work(
+    tmp_path: Path,
+) -> None:
+    """Each one was told as "HelmDash cannot start", and a demo that was loaded in part as nothing
+    else."""
+
+    def call(*given: str, room: int = 10_000) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", _FULL, str(room), *given],
+            cwd=ROOT,
+            env={**clean(), "HELMDASH_DATA_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    assert call("up", "--setup-only").returncode == 0
+    full = f"HELMDASH_DATA_DIR={tmp_path}: the disk is full"
+
+    demo = call("demo", "load", room=100)
+
+    assert (demo.returncode, demo.stderr) == (
+        1,
+        f"`manage.py demo` failed: {full}; a part may be loaded: `demo load` begins anew\n",
+    )
+    again = call("demo", "load")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert "The project “Demo”: recorded" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("up", "HelmDash cannot start: "),
+        ("retain", "`manage.py retain` cannot run: "),
+    ],
+)
+def test_what_is_wrong_before_a_command_begins_is_told_as_its_own(
+    data: Path, capsys: pytest.CaptureFixture[str], command: str, said: str
+) -> None:
+    data.write_text("")
+
+    assert run(["manage.py", command]) == 1
+    assert capsys.readouterr().err.startswith(f"{said}HELMDASH_DATA_DIR={data}")
+
+
 def test_the_command_itself_says_it_in_one_line(tmp_path: Path) -> None:
     """The one that goes through a shell; the table above is the same code."""
     (tmp_path / "helmdash.sqlite3").write_bytes(os.urandom(5000))

@@ -58,7 +58,7 @@ def _stop(*_args: object, **_kwargs: object) -> bool:
 @pytest.mark.parametrize(
     ("command", "work", "words"),
     [
-        (("demo", "load"), "demo_now", "`demo load` begins anew"),
+        (("demo", "load"), "demo_now", "a part may be loaded: `demo load` begins anew"),
         (("rebuild_rollups",), "rebuild_now", "goes on where it was"),
         (("retain",), "retain_now", "deleted so far stays so"),
     ],

@@ -7,10 +7,12 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from helmdash.cli.base import BaseCommand
-from helmdash.cli.progress import progress_line, told_when_stopped
+from helmdash.cli.progress import progress_line, told_when_ended
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.demo import loading
 from helmdash.operations.jobs import asking
+
+_ANEW = "a part may be loaded: `demo load` begins anew"
 
 
 class Command(BaseCommand):
@@ -28,7 +30,7 @@ class Command(BaseCommand):
     def _change(self, action: str) -> None:
         if action == "load":
             told: list[str] = []
-            with told_when_stopped("`demo load` begins anew"), progress_line() as show:
+            with told_when_ended(_ANEW), progress_line() as show:
                 is_done = asking.load_demo_now(actor=SHELL, tell=told.append, show=show)
             if not is_done:
                 raise loading.DemoBusy

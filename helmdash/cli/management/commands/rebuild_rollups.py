@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from helmdash.cli.base import BaseCommand
-from helmdash.cli.progress import progress_line, told_when_stopped
+from helmdash.cli.progress import progress_line, told_when_ended
 from helmdash.operations.jobs import kinds
 from helmdash.operations.rollups.rebuilding import Rebuilt
 from helmdash.queries.access.access import ProjectInfo, find_project
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         slug = options["project"]
         if slug and find_project(slug=slug) is None:
             raise CommandError(f"--project: there is no project called {slug}")
-        with told_when_stopped("the same command goes on where it was"), progress_line() as show:
+        with told_when_ended("the same command goes on where it was"), progress_line() as show:
             is_done = kinds.rebuild_now(
                 [slug] if slug else [], self._tell, show, anew=options["anew"]
             )

@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
-from helmdash.cli.progress import progress_line, told_when_stopped
+from helmdash.cli.progress import progress_line, told_when_ended
 from helmdash.operations.jobs import kinds
 from helmdash.operations.retention import retaining
 from helmdash.operations.retention.retaining import MonthsDropped, ProjectRetained, Swept
@@ -28,7 +28,7 @@ class Command(BaseCommand):
             for each in retaining.count(now=timezone.now()):
                 self._tell_project(each, "would delete")
             return
-        with told_when_stopped("what is deleted so far stays so"), progress_line() as show:
+        with told_when_ended("what is deleted so far stays so"), progress_line() as show:
             is_done = kinds.retain_now(self._tell, show)
         if not is_done:
             self.stdout.write(
