@@ -30,6 +30,8 @@ from helmdash.installation import COMMAND
 SCHEMA_RELEASE = 2
 OLDEST_CODE = 2
 
+# A disk without room, or without room for this user.
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 # A server in the same network answers within milliseconds; one behind a dropped packet in a second
 # or three.
 _CONNECT_SECONDS = 5
@@ -82,8 +84,12 @@ def database_words(env: conf.Env) -> str:
     return f"HELMDASH_DATA_DIR={env.data_dir}"
 
 
-def check_directory(env: conf.Env) -> None:
-    """Make the data directory where it is missing, and write into it. Raises BadSetting."""
+def check_directory(env: conf.Env, *, needs_room: bool = True) -> str | None:
+    """Make the data directory where it is missing, and write into it. Raises BadSetting.
+
+    needs_room: False lets a full disk pass, and gives what is wrong with it.
+    """
+    full: str | None = None
     probe: str | None = None
     try:
         env.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -94,9 +100,10 @@ def check_directory(env: conf.Env) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise conf.BadSetting(
-            f"HELMDASH_DATA_DIR={env.data_dir}: {directory_problem(error)}"
-        ) from None
+        problem = f"HELMDASH_DATA_DIR={env.data_dir}: {directory_problem(error)}"
+        if needs_room or error.errno not in FULL:
+            raise conf.BadSetting(problem) from None
+        full = problem
     finally:
         if probe is not None:
             with contextlib.suppress(OSError):
@@ -107,6 +114,7 @@ def check_directory(env: conf.Env) -> None:
             raise conf.BadSetting(
                 f"HELMDASH_DATA_DIR={env.data_dir}: {path} is in the way: it must be a directory"
             )
+    return full
 
 
 def directory_problem(error: OSError) -> str:

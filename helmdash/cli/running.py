@@ -8,7 +8,6 @@ that into the error's notes. `--traceback` shows where.
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -27,10 +26,11 @@ _WITHOUT_DATABASE = frozenset(
 )  # fmt: skip
 # Bring the tables here, or put them there.
 _BRINGS_TABLES = frozenset({"up", "migrate", "restore", "showmigrations", "sqlmigrate", "dbshell"})
+# What brings data to another place is wanted most where this one is full.
+_TAKES_AWAY = frozenset({"backup", "move"})
 _SERVES = frozenset({"up", ""})
 # As shells tell a process that Ctrl-C ended.
 STOPPED = 130
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def run(argv: Sequence[str]) -> int:
@@ -84,12 +84,20 @@ def look_around(command: str, rest: Sequence[str] = ()) -> None:
     for line in conf.unknown_variables():
         sys.stderr.write(f"Warning: {line}.\n")
     needs_database = command not in _WITHOUT_DATABASE and not {"--help", "-h"} & set(rest)
+    full: str | None = None
     if needs_database:
-        places.check_directory(env)
+        full = places.check_directory(env, needs_room=command not in _TAKES_AWAY)
     conf.secret_key(env)
     if needs_database:
         brings = command in _BRINGS_TABLES
-        places.check_schema(places.look_at_schema(env, to_write=brings), env, brings=brings)
+        try:
+            schema = places.look_at_schema(env, to_write=brings)
+        except conf.BadSetting:
+            if full is None:
+                raise
+            # A file that no server has open wants another one beside it, also for reading.
+            raise conf.BadSetting(f"{full}; a server that runs on it makes it readable") from None
+        places.check_schema(schema, env, brings=brings)
 
 
 def told(error: BaseException) -> str | None:
@@ -113,7 +121,7 @@ def told(error: BaseException) -> str | None:
         case OSError() if _is_below(error, str(env.data_dir)):
             problem = places.directory_problem(error)
             return f"HELMDASH_DATA_DIR={env.data_dir}: {error.filename}: {problem}"
-        case OSError() if error.filename is None and error.errno in _FULL:
+        case OSError() if error.filename is None and error.errno in places.FULL:
             # Of a file that is open already Python does not say which it is.
             problem = places.directory_problem(error)
             return f"HELMDASH_DATA_DIR={env.data_dir}, or where else was written to: {problem}"

@@ -419,6 +419,28 @@ def test_an_empty_database_that_has_not_room_for_every_text_is_refused(
             handle.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
+@pytest.mark.parametrize(
+    ("command", "passes"), [("backup", True), ("move", True), ("retain", False), ("up", False)]
+)
+def test_what_takes_data_away_from_a_full_disk_may_begin(
+    data: Path, monkeypatch: pytest.MonkeyPatch, command: str, passes: bool
+) -> None:
+    """A backup to another disk was refused for want of room on this one."""
+    make_tables(data / "helmdash.sqlite3", release=places.SCHEMA_RELEASE)
+    look_around(command)
+
+    def refuse(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+
+    if passes:
+        look_around(command)
+        (data / "helmdash.sqlite3").write_bytes(os.urandom(5000))
+    with pytest.raises(BadSetting, match=f"HELMDASH_DATA_DIR={data}: the disk is full"):
+        look_around(command)
+
+
 # To SQLite a file that may not grow is a full disk; each connection has a limit of its own.
 _FULL = """
 import sys

@@ -77,11 +77,18 @@ def _sqlite(
         raise ValueError("a database in memory cannot be backed up")
     # Beside the archive, where there has to be room for it anyway.
     copy = path.with_name(f".{path.name}.database.partial")
-    copy.unlink(missing_ok=True)
+    # SQLite leaves its journal where the disk is too full to undo what was begun.
+    left = (copy, copy.with_name(f"{copy.name}-journal"))
+    _unlink(*left)
     try:
         sqlite.snapshot(source, copy, progress)
         progress("packing the database")
         archive.add_file(DATABASE, copy)
         return sqlite.table_rows(copy), sqlite.applied_migrations(copy)
     finally:
-        copy.unlink(missing_ok=True)
+        _unlink(*left)
+
+
+def _unlink(*paths: Path) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
