@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import orjson
-from django.db.models import F, Min, Q, QuerySet
+from django.db.models import F, Min, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
 
 from helmdash.core.alerts import channels as shapes
 from helmdash.core.alerts.channels import ChannelKind
@@ -109,12 +110,7 @@ def end_all(row: AlertRule, *, why: str, channels: Sequence[AlertChannel], now: 
 
     Nobody looks at them from now on: who opened an incident for one would keep it open for good.
     """
-    firing = Alert.objects.filter(rule=row, resolved_at__isnull=True).order_by("pk")
-    subjects = list(firing.values_list("subject", flat=True))
-    for at in range(0, len(subjects), _BATCH):
-        some = subjects[at : at + _BATCH]
-        over = [Seen(subject=each, severity=None, detail=why) for each in some]
-        write(lambda: _apply(row, over, now))  # noqa: B023
+    write(lambda: _end_firing(row, why, now))
     return _say(row, lambda state: state.is_known, channels, now)
 
 
@@ -192,6 +188,20 @@ def _apply(row: AlertRule, seen: Sequence[Seen], now: datetime) -> None:
         _take(alert, state, now)
     Alert.objects.bulk_create(fresh)
     _update(changed, [*_STATE, "pending_since", "acknowledged_at", "acknowledged_by"])
+
+
+def _end_firing(row: AlertRule, why: str, now: datetime) -> None:
+    """What `advance` makes of each alert that fires and is seen no more, in one statement: of
+    10,000 it took longer to write the rows whole than to tell their end."""
+    if not is_still(row):
+        return
+    Alert.objects.filter(rule=row, resolved_at__isnull=True).update(
+        resolved_at=now,
+        changed_at=now,
+        revision=F("revision") + 1,
+        detail=why,
+        pending_since=Coalesce("pending_since", Value(now)),
+    )
 
 
 def _update(alerts: Sequence[Alert], fields: Sequence[str]) -> None:
@@ -306,10 +316,7 @@ def _store(
     if dict(rows.values_list("pk", "revision")) != {each.pk: each.revision for each in alerts}:
         return 0  # told by another process, or changed since: the next look tells it
     rows.update(told=F("revision"), told_episode=F("episode"), pending_since=None)
-    for message, told in messages:
-        for alert in told:
-            alert.message_key = message.key
-    _update(alerts, ["message_key"])
+    _note_keys(messages)
     store_messages(
         [message for message, _ in messages],
         project_id=row.project_id,
@@ -318,6 +325,21 @@ def _store(
         now=now,
     )
     return len(messages)
+
+
+def _note_keys(messages: Sequence[tuple[Message, Sequence[Alert]]]) -> None:
+    """Let each alert know which message told it last. One statement for a message that tells many:
+    a row for each of 10,000 alerts took half the time of telling them."""
+    alone: list[Alert] = []
+    for message, told in messages:
+        if len(told) > 1:
+            each = Alert.objects.filter(pk__in=[alert.pk for alert in told])
+            each.update(message_key=message.key)
+            continue
+        for alert in told:
+            alert.message_key = message.key
+            alone.append(alert)
+    _update(alone, ["message_key"])
 
 
 def messages_for(
