@@ -90,7 +90,7 @@ def receiving() -> Iterator[Receiver]:
             answer = ExportTraceServiceResponse()
             answer.partial_success.rejected_spans = kept.rejected
             content = answer.SerializeToString() if status == 200 else kept.words
-            self.send_response(status)
+            self.send_response_only(status)  # without a date, which a test may have to say
             for name, value in {**more, "content-length": str(len(content))}.items():
                 self.send_header(name, value)
             self.end_headers()
@@ -231,6 +231,37 @@ def test_nothing_is_lost_while_a_receiver_is_away(project: ProjectInfo, receiver
 
     assert [attributes(span)["helmdash.call_id"] for span in receiver.spans] == ["one", "two"]
     assert (export_states()[0].failures, export_states()[0].problem) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "waits_s"),
+    [
+        ("7", 7),
+        # as a date, by the receiver's own clock (RFC 9110, 10.2.3)
+        ("Sun, 22 Nov 2026 01:01:30 GMT", 90),
+        # shorter than our own first wait
+        ("0", 5),
+        ("Sun, 22 Nov 2026 00:00:00 GMT", 5),
+        # no wait that anybody can mean
+        ("Tue, 22 Nov 2044 01:00:00 GMT", 600),
+        ("9" * 19, 600),
+        ("soon", 5),
+    ],
+)
+def test_a_receiver_is_left_alone_for_as_long_as_it_asks(
+    project: ProjectInfo, receiver: Receiver, asked: str, waits_s: int
+) -> None:
+    add(receiver)
+    said_at = "Sun, 22 Nov 2026 01:00:00 GMT"
+    receiver.answers = [(503, {"Retry-After": asked, "Date": said_at})]
+    record(make_capture(id="one"), project=project)
+    before = timezone.now()
+
+    export()
+
+    next_try_at = Exporter.objects.get().next_try_at
+    assert next_try_at is not None
+    assert waits_s <= (next_try_at - before).total_seconds() < waits_s + 20
 
 
 def test_an_exporter_does_not_wait_for_a_clock_that_was_set_back(

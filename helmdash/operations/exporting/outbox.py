@@ -145,7 +145,8 @@ def note_failure(
     receiver asked."""
     wait = min(_FIRST_WAIT * 2 ** min(failures, 16), _LONGEST_WAIT)
     if retry_after_s is not None:
-        wait = max(wait, min(timedelta(seconds=retry_after_s), _LONGEST_WAIT))
+        asked = min(retry_after_s, _LONGEST_WAIT.total_seconds())  # it may ask for centuries
+        wait = max(wait, timedelta(seconds=asked))
     rows = Exporter.objects.filter(pk=exporter_id)
     write(
         lambda: rows.update(

@@ -23,12 +23,12 @@ from helmdash.core.telemetry.judged import JudgedSpan, Value
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.protocols import HttpRequest
 from helmdash.upstream.client import Fetched, UpstreamClient
+from helmdash.upstream.retries import asked_seconds
 
 _PATH = "/v1/traces"
 _CLIENT, _OK, _ERROR = 3, 1, 2  # SPAN_KIND_CLIENT; STATUS_CODE_OK and _ERROR
 _MOST_BYTES = 1024 * 1024  # of an answer
 _SECONDS = 30.0
-_LONGEST_WAIT_S = 3600
 _REFUSED = frozenset({400, 413, 415, 422})
 _AGAIN = frozenset({429, 502, 503, 504})
 # Langfuse shows such spans at once, and others after minutes.
@@ -140,18 +140,11 @@ def _read(fetched: Fetched, *, secrets: Sequence[str]) -> Sent:
         words = words.replace(secret, "[hidden]")
     words = words[:_WORDS_CHARS]
     plain = " ".join("".join(char if char.isprintable() else " " for char in words).split())
-    after = fetched.headers.get("retry-after", "")
     return Sent(
         problem=f"{status} {plain}".strip(),
         is_refused=status in _REFUSED,
-        retry_after_s=_wait(after) if status in _AGAIN else None,
+        retry_after_s=asked_seconds(fetched.headers) if status in _AGAIN else None,
     )
-
-
-def _wait(retry_after: str) -> float | None:
-    """Seconds that a receiver asks for; more than an hour is an hour."""
-    is_number = retry_after.isascii() and retry_after.isdecimal()
-    return float(min(int(retry_after[:9]), _LONGEST_WAIT_S)) if is_number else None
 
 
 def _nanoseconds(at: datetime) -> int:
