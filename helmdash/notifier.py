@@ -22,6 +22,7 @@ from helmdash.operations.alerts.delivering import Outcome, Send
 from helmdash.providers.protocols import HttpRequest
 from helmdash.upstream.client import Timeouts, UpstreamClient, opened_beside
 from helmdash.upstream.failures import UpstreamFailed
+from helmdash.upstream.retries import asked_seconds
 from helmdash.upstream.services import apprise_sending
 
 # A receiver that needs longer holds up what else its project sends; it is asked again.
@@ -77,7 +78,12 @@ async def _post(client: UpstreamClient, target: Target, post: HttpPost) -> Outco
     if 200 <= answer.status < 300:
         return Outcome(is_sent=True, status=answer.status)
     # What it says may hold the address, which is a secret; the number says enough.
-    return Outcome(is_sent=False, status=answer.status, told=f"it answered {answer.status}")
+    return Outcome(
+        is_sent=False,
+        status=answer.status,
+        told=f"it answered {answer.status}",
+        retry_after_s=asked_seconds(answer.headers),
+    )
 
 
 async def _notify(notice: Notice) -> Outcome:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from django.db import OperationalError, connection
+from django.utils import timezone
 
 from helmdash import notifier
 from helmdash.core.access.permissions import SHELL
@@ -47,6 +48,41 @@ def project(db: None) -> ProjectInfo:
 def try_out(project: ProjectInfo, number: int) -> None:
     """Have a test message wait for a channel."""
     assert editing.send_test(actor=SHELL, project_id=project.id, channel_id=number, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("asked", "waits_s"),
+    [
+        ("90", 90),
+        # as a date, by the receiver's own clock (RFC 9110, 10.2.3)
+        ("Sun, 22 Nov 2026 01:01:30 GMT", 90),
+        # shorter than our own first wait
+        ("1", 5),
+        # no wait that anybody can mean
+        ("9" * 19, 600),
+    ],
+)
+def test_a_receiver_of_messages_is_left_alone_for_as_long_as_it_asks(
+    project: ProjectInfo, asked: str, waits_s: int
+) -> None:
+    date = "Sun, 22 Nov 2026 01:00:00 GMT"
+    with listening(lambda: 429, retry_after=asked, date=date) as (url, _):
+        saved = editing.save_channel(
+            actor=SHELL,
+            project_id=project.id,
+            edit=ChannelEdit(
+                name="here", kind=ChannelKind.WEBHOOK, address=url, allow_private=True
+            ),
+            now=NOW,
+        )
+        try_out(project, saved.id)
+        before = timezone.now()
+
+        delivering.deliver_due(now=NOW, sending=notifier.opened, go_on=lambda: None)
+
+    retry_at = AlertChannel.objects.get().retry_at
+    assert retry_at is not None
+    assert waits_s - 1 < (retry_at - before).total_seconds() < waits_s + 20
 
 
 class Slow(Receiver):

@@ -829,17 +829,19 @@ def test_lags_are_of_the_recorder_and_of_our_exporters(project: ProjectInfo) -> 
 
 @contextmanager
 def listening(
-    answer: Callable[[], int] = lambda: 200,
+    answer: Callable[[], int] = lambda: 200, **said: str
 ) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
-    """A receiver on this machine: its URL, and what it got. answer: the status of each answer."""
+    """A receiver on this machine: its URL, and what it got. answer: the status of each answer;
+    said: its headers."""
     got: list[tuple[dict[str, str], bytes]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             got.append(({name.lower(): value for name, value in self.headers.items()}, body))
-            self.send_response(answer())
-            self.send_header("content-length", "0")
+            self.send_response_only(answer())
+            for name, value in {"content-length": "0", **said}.items():
+                self.send_header(name.replace("_", "-"), value)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:

@@ -55,13 +55,15 @@ _RUN_SECONDS: Final = 20.0
 class Outcome:
     """What came of an attempt. status: of the answer, None: there was none. told: a sentence.
 
-    is_unsendable: nobody was asked, for there is no way to write this message.
+    is_unsendable: nobody was asked, for there is no way to write this message. retry_after_s: what
+    the receiver asks us to wait, None: it does not.
     """
 
     is_sent: bool
     status: int | None = None
     told: str = ""
     is_unsendable: bool = False
+    retry_after_s: float | None = None
 
 
 Send = Callable[[Target, Outgoing], Future[Outcome]]
@@ -262,6 +264,9 @@ def _note(channel: AlertChannel, row: AlertDelivery, outcome: Outcome, now: date
         return True
     failures = rows.values_list("failures", flat=True).first() or 0
     wait = min(_FIRST_RETRY * 2 ** min(failures, _MOST_DOUBLINGS), _LAST_RETRY)
+    if outcome.retry_after_s is not None:
+        asked = min(outcome.retry_after_s, _LAST_RETRY.total_seconds())  # it may ask for centuries
+        wait = max(wait, timedelta(seconds=asked))
     rows.update(failures=F("failures") + 1, retry_at=Now() + wait)
     return False
 
