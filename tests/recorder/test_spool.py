@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
@@ -262,6 +263,26 @@ def test_a_file_that_is_larger_than_the_memory_is_read_in_pieces(
     assert (ids(orphaned), orphaned.damaged) == (["call-0", "call-1"], 1)
     assert tracemalloc.get_traced_memory()[1] < 32 << 20
     tracemalloc.stop()
+    orphaned.release()
+
+
+@pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="holes cannot be told from zeros here")
+def test_a_hole_in_a_file_is_not_read_through(spool: Spool, directory: Path) -> None:
+    add(spool, "call-0")
+    newest = spool._segments[-1]
+    with newest.path.open("r+b") as file:
+        file.truncate(1 << 33)
+        file.seek(0, os.SEEK_END)
+        # Right behind the hole, and not at the beginning of a block of the disk.
+        file.write(call_line(2, 1, b'{"id":"call-1","model":"m"}'))
+        file.truncate(1 << 34)
+    began = time.process_time()
+
+    orphaned = after_a_kill(spool, directory)
+
+    assert (ids(orphaned), orphaned.damaged) == (["call-0", "call-1"], 0)
+    # Eight gigabytes of zeros take a second at least, and these are read three times.
+    assert time.process_time() - began < 1
     orphaned.release()
 
 

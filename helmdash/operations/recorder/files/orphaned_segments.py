@@ -7,6 +7,7 @@ Whose lock can be taken is dead. Ids make it harmless to store a call that was s
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import logging
 import os
@@ -176,8 +177,25 @@ def _texts(file: BinaryIO) -> Iterator[bytes]:
         if size < _LONGEST_BYTES and rest:
             parts.append(rest)
             size += len(rest)
+        if is_blank and not _skip_hole(file):
+            break
     if text := b"".join(parts).strip(b"\t "):
         yield text
+
+
+def _skip_hole(file: BinaryIO) -> bool:
+    """Go on behind zeros that take no room on the disk, of which a file may have any number; False:
+    nothing else comes."""
+    if not hasattr(os, "SEEK_DATA"):
+        return True
+    try:
+        file.seek(file.tell(), os.SEEK_DATA)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return False
+        if error.errno != errno.EINVAL:  # that of a file system that tells no holes
+            raise
+    return True
 
 
 class Adoption:
