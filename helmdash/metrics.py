@@ -84,15 +84,19 @@ def exposition(
     usage: UsageTotals | None = None,
     exports: Sequence[ExportState] = (),
     ages: Mapping[str, float] | None = None,
+    stuck_files: int | None = None,
 ) -> bytes:
     """Everything in Prometheus' text format.
 
     counts: of all processes together. state: what this process's recorder does now. waiting: for
     the rollups; None: not known. jobs: as far as they are known. replica: None where there is none.
     usage: of recorded calls; None: not known. ages: of each exporter's oldest call, in seconds.
+    stuck_files: of the spool, by the processes that left them; None: the disk does not say.
     """
     shared = CollectorRegistry()
     shared.register(_RecorderCollector(counts, state, is_database_available))
+    if stuck_files is not None:
+        shared.register(_Told(lambda: _of_stuck_files(stuck_files)))
     if waiting is not None:
         shared.register(_Told(lambda: _of_rollups(waiting)))
     shared.register(_Told(lambda: _of_jobs(jobs)))
@@ -117,6 +121,14 @@ class _Told(Collector):
 
     def collect(self) -> Iterator[Metric]:
         return self._tell()
+
+
+def _of_stuck_files(owners: int) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "helmdash_recorder_stuck_files",
+        "Processes of this host that ended and left files in the spool that cannot be read.",
+        value=owners,
+    )
 
 
 def _of_rollups(waiting: Waiting) -> Iterator[Metric]:

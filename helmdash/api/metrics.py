@@ -67,6 +67,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     except Exception as error:
         return problem_response(request, problem_of(error))
     own, beside = recorder(), replica()
+    stuck = own.stuck_files()
     told = exposition(
         others + own.own_ledger().counts,
         state=own.state(),
@@ -78,6 +79,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         usage=known_usage.told(whose) if is_there else None,
         exports=exports,
         ages={each.name: each.lag_s(timezone.now()) for each in exports},
+        stuck_files=len(stuck) if stuck is not None else None,
     )
     response = HttpResponse(told, content_type=CONTENT_TYPE_LATEST)
     response["Cache-Control"] = "no-store"

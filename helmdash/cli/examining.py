@@ -27,6 +27,7 @@ from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.installation import COMMAND
 from helmdash.operations.backup.spool import is_in_use
 from helmdash.operations.database.replica import replica
+from helmdash.operations.recorder.files.stuck_files import stuck_files
 from helmdash.queries import jobs, ledger, rollups
 from helmdash.queries.access.access import projects
 from helmdash.queries.database import condition
@@ -36,6 +37,10 @@ from helmdash.upstream.client import tls_context
 _CONNECT_SECONDS = 3.0
 # Less is soon nothing: logs of a day, one backup's snapshot.
 _LEAST_FREE_BYTES = 512 * 1024 * 1024
+_READ_AGAIN = (
+    "Calls may wait in it: let the server's user read and write it, or take away what is no file "
+    "of HelmDash's, and restart the server; or delete it, where they need not be kept"
+)
 _OWN_AUTHORITY = (
     "if its certificate is of your company's own authority, name that authority's file in "
     "SSL_CERT_FILE for the server"
@@ -134,6 +139,13 @@ def _spool(path: Path) -> Iterator[Finding]:
         name="spool",
         value=f"{len(files)} files, {_bytes(sum(each.stat().st_size for each in files))}",
     )
+    for each in stuck_files(path):
+        yield Finding(
+            subject="data",
+            name="stuck files",
+            value=f"{path}/{each.process}*",
+            problem=f"{each.why}. {_READ_AGAIN}",
+        )
     running = "a server runs on it" if is_in_use(path) else "no server runs on it"
     yield Finding(subject="data", name="server", value=running)
 

@@ -31,15 +31,15 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
     503 where something that clients ask for does not: the database does not respond, or the
     recorder takes no calls. The gateway serves on while the database is unavailable; a load
-    balancer that serves it alone reads `gateway`. A disk that takes no waiting calls is told
-    (`degraded`) and no reason to stop. Answers within about a second, also while database and disk
-    are silent.
+    balancer that serves it alone reads `gateway`. A disk that takes no waiting calls, and files of
+    the spool that cannot be read, are told (`degraded`) and no reason to stop. Answers within about
+    a second, also while database and disk are silent.
     """
     problem = _briefly(liveness.database_problem, about="database")
     if problem is None and getattr(request, "scope", {}).get(TURNED_AWAY_KEY):
         # It answers again; who watches it for everybody has yet to hear so.
         problem = "the database did not respond a moment ago; requests are let in within a second"
-    spool = _briefly(recorder().spool_problem, about="disk")
+    spool = _briefly(recorder().spool_problem, about="disk") or _stuck_files()
     state = recorder().state()
     counts = recorder().own_ledger().counts
     is_ready = problem is None and state not in _UNABLE
@@ -83,6 +83,14 @@ def _api(state: RecorderState) -> str | None:
     if state in _UNABLE:
         return "ok for reading; reports of calls are not taken in"
     return None if recorder().is_writing else "ok for reading; the database takes no writes"
+
+
+def _stuck_files() -> str | None:
+    """Whose they are and why is for people who are signed in: paths are told to nobody else."""
+    if not (stuck := recorder().stuck_files()):
+        return None
+    owners = "a process" if len(stuck) == 1 else f"{len(stuck)} processes"
+    return f"files that {owners} left there cannot be read; the recorder's page and doctor say why"
 
 
 def _briefly(question: Callable[[], str | None], *, about: str) -> str | None:

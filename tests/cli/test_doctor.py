@@ -258,3 +258,19 @@ def test_a_job_that_fails_is_named_with_who_failed(examine: Callable[..., Any]) 
     assert [name for name, each in found.items() if each["problem"]] == ["job retention"]
     assert "2 times" in found["job retention"]["problem"]
     assert found["job rollups"]["value"] == f"done {NOW:%Y-%m-%d %H:%M} UTC"
+
+
+def test_files_of_the_spool_that_cannot_be_read_are_a_problem_with_a_way_out(
+    examine: Callable[..., tuple[int, dict[str, Any], str]], tmp_path: Path
+) -> None:
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "host-1-now.lock").write_text("a.ndjson is not an ordinary file\n")
+
+    code, found, _ = examine()
+
+    assert code == 1
+    assert found["data stuck files"]["value"] == f"{tmp_path}/spool/host-1-now*"
+    assert found["data stuck files"]["problem"].startswith(
+        "a.ndjson is not an ordinary file. Calls may"
+    )
+    assert "restart the server" in found["data stuck files"]["problem"]

@@ -408,6 +408,28 @@ def test_the_ledger_adds_up_over_all_processes(owner: Client, project: ProjectIn
     assert faults(html) == []
 
 
+@pytest.mark.parametrize(("is_admin", "says_why"), [(True, True), (False, False)])
+def test_files_of_the_spool_that_cannot_be_read_are_shown_with_what_to_do(
+    request: pytest.FixtureRequest,
+    project: ProjectInfo,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    is_admin: bool,
+    says_why: bool,
+) -> None:
+    monkeypatch.setattr(recorder(), "_spool_dir", tmp_path)
+    client = request.getfixturevalue("admin_client" if is_admin else "viewer")
+    assert "cannot be read" not in text(client, RECORDER)
+    (tmp_path / "host-1-now.lock").write_text("/a/<b> is not an ordinary file\n")
+
+    html = client.get(RECORDER).content.decode()
+
+    assert "host-1-now" in html
+    assert "restart the server" in html
+    assert ("/a/&lt;b&gt; is not an ordinary file" in html) is says_why
+    assert faults(html) == []
+
+
 NOW_ISH = timedelta(seconds=20)
 # stopped before, seen before, said
 ENDS = [

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -70,6 +71,24 @@ def test_readyz_names_the_recorders_state() -> None:
     assert [ready.json()[part] for part in parts] == ["ok"] * 6
     counts = recorder().own_ledger().counts
     assert (told["accepted"], told["stored"]) == (counts.accepted, counts.stored)
+
+
+@pytest.mark.django_db
+def test_files_of_the_spool_that_cannot_be_read_are_told_without_their_paths(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "host-1-now.lock").write_text("/secret/place is not an ordinary file\n")
+    monkeypatch.setattr(recorder(), "_spool_dir", tmp_path)
+    factories.make_project()
+    caller = factories.make_key(scopes=("read",))
+
+    ready = Client().get("/readyz")
+    told = Client().get("/metrics", headers={"authorization": f"Bearer {caller}"})
+
+    assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
+    assert ready.json()["spool"].startswith("files that a process left there cannot be read")
+    assert samples(told.content.decode())["helmdash_recorder_stuck_files"] == 1
+    assert b"/secret/place" not in ready.content + told.content
 
 
 def test_a_full_disk_is_told_and_keeps_no_call_from_the_database(

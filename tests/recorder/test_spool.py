@@ -23,6 +23,7 @@ from helmdash.operations.recorder.files.damaged_lines import DamagedLines
 from helmdash.operations.recorder.files.orphaned_segments import OrphanedSegments, adopt
 from helmdash.operations.recorder.files.spool import Entry, Spool
 from helmdash.operations.recorder.files.spool_lines import call_line, done_line
+from helmdash.operations.recorder.files.stuck_files import stuck_files
 from tests.factories import NOW, make_capture
 
 
@@ -324,6 +325,34 @@ def test_where_damage_cannot_be_kept_aside_its_file_stays(spool: Spool, director
     assert b"junk" in newest.path.read_bytes()
 
 
+def test_of_files_that_stay_anybody_finds_why_until_they_are_read(
+    spool: Spool, directory: Path
+) -> None:
+    add(spool, "call-0")
+    pipe, lock = directory / "host-1-now-999998.ndjson", directory / "host-1-now.lock"
+    os.mkfifo(pipe)
+    # As a lock of another user's; root opens those.
+    (directory / "other.lock").mkdir()
+    os.utime(lock, (1_700_000_000, 1_700_000_000))
+    assert [each.process for each in stuck_files(directory)] == ["other"]
+
+    orphaned = after_a_kill(spool, directory)
+
+    mine, others = stuck_files(directory)
+    assert (mine.process, mine.why) == ("host-1-now", f"{pipe.name} is not an ordinary file")
+    assert "Is a directory" in others.why
+    assert orphaned.began_at == 1_700_000_000
+    orphaned.release()
+    assert len(stuck_files(directory)) == 2
+    pipe.unlink()
+    (directory / "other.lock").rmdir()
+    (again,) = adopt(directory)
+    assert stuck_files(directory) == ()
+    assert again.began_at == 1_700_000_000
+    again.discard()
+    assert list(directory.iterdir()) == []
+
+
 def test_what_cannot_be_read_or_removed_stays_and_stops_nobody(
     spool: Spool, directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -343,7 +372,7 @@ def test_what_cannot_be_read_or_removed_stays_and_stops_nobody(
     assert unreadable.exists()
     (again,) = adopt(directory)
     assert ids(again) == ["call-0"]
-    again.is_to_stay = False
+    again.problem = ""
     again.discard()
     assert "cannot be removed" in caplog.text
     (last,) = adopt(directory)

@@ -102,6 +102,7 @@ def test_what_to_watch_names_each_metric_of_ours() -> None:
         waiting=Waiting(calls=0, transactions=0, age_s=0.0, projects=0),
         jobs=[JOBS["late"]],
         replica=ReplicaState(problem="", from_replica=0, from_primary=0, failed=0),
+        stuck_files=0,
     )
     ours = {
         re.split(r"[{ ]", line)[0]

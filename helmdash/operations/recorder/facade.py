@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitedTooLong
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from django.utils import timezone
@@ -26,11 +26,16 @@ from django.utils import timezone
 from helmdash import conf
 from helmdash.core.calls.capture import Capture
 from helmdash.operations.database.sqlite_file import open_only_existing
-from helmdash.operations.database.timeouts import limit_lock_waits
+from helmdash.operations.database.timeouts import (
+    DatabaseNotResponding,
+    limit_lock_waits,
+    with_timeout,
+)
 from helmdash.operations.recorder.capture_json import bare_capture
 from helmdash.operations.recorder.files.damaged_lines import DamagedLines
 from helmdash.operations.recorder.files.orphaned_segments import SEGMENTS
 from helmdash.operations.recorder.files.spool import disk_problem
+from helmdash.operations.recorder.files.stuck_files import StuckFiles, stuck_files
 from helmdash.operations.recorder.files.units import Answers, Unit, reported, stored
 from helmdash.operations.recorder.intake import Intake
 from helmdash.operations.recorder.link import WriterLink
@@ -292,6 +297,14 @@ class Recorder:
         """Why a call could not wait on disk just now; None when it could. Asks the disk, which
         may take its time."""
         return disk_problem(self._spool_dir) if self._is_started else None
+
+    def stuck_files(self) -> tuple[StuckFiles, ...] | None:
+        """What processes of this host that ended have left, and cannot be read; None: the disk does
+        not say so in time."""
+        try:
+            return with_timeout(partial(stuck_files, self._spool_dir), about="disk")
+        except DatabaseNotResponding:
+            return None
 
     def own_ledger(self) -> ProcessLedger:
         """The numbers of this process as they are now."""

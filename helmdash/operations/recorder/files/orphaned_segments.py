@@ -32,6 +32,7 @@ from helmdash.operations.recorder.files.spool_lines import (
     read_line,
     salvaged,
 )
+from helmdash.operations.recorder.files.stuck_files import note_stuck
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +64,8 @@ class OrphanedSegments:
     """Ids of calls that began and never ended."""
     is_booked: bool = False
     """The ledger's row of the process is closed."""
-    is_to_stay: bool = False
-    """Something in the files could not be read or put aside: they stay."""
+    problem: str = ""
+    """Why the files stay: something in them could not be read or put aside."""
     _done: list[tuple[int, int]] = field(default_factory=list)
 
     @property
@@ -90,17 +91,19 @@ class OrphanedSegments:
     def discard(self) -> None:
         """Delete the files: all in them is stored or put aside. What refuses to go stays."""
         try:
-            if not self.is_to_stay:
+            if not self.problem:
                 # The lock last: it is what the others are found by.
                 for path in (*self.segments, self.lock.with_suffix(SUFFIX), self.lock):
                     path.unlink(missing_ok=True)
         except OSError as error:
             logger.error("a file of the spool cannot be removed, and stays: %s", error)
+            self.problem = f"it cannot be removed: {error}"
         finally:
             self.release()
 
     def release(self) -> None:
         """Leave the files to whoever starts next."""
+        note_stuck(self.lock_handle, self.problem)
         os.close(self.lock_handle)
 
     def scan(self, aside: DamagedLines) -> None:
@@ -130,7 +133,7 @@ class OrphanedSegments:
                     self.calls += not self._is_done(seq)
         self.in_flight, self.damaged = tuple(begun), len(damaged)
         if damaged and not aside.keep(damaged):
-            self.is_to_stay = True
+            self.problem = self.problem or "damaged lines in it could not be kept aside"
 
     def _read(self) -> Iterator[tuple[Line | None, bytes]]:
         for line in self._raw_lines():
@@ -145,9 +148,9 @@ class OrphanedSegments:
                 with path.open("rb") as file:
                     yield from _texts(file)
             except OSError as error:
-                if not self.is_to_stay:
+                if not self.problem:
                     logger.error("the spool cannot be read, and its files stay: %s", error)
-                self.is_to_stay = True
+                self.problem = str(error)
 
     def _is_done(self, seq: int) -> bool:
         place = bisect_right(self._done, (seq, 1 << 62)) - 1
@@ -268,6 +271,7 @@ def adopt(directory: Path) -> list[OrphanedSegments]:
             segments=segments,
         )
         orphaned.scan(aside)
+        note_stuck(handle, orphaned.problem)
         found.append(orphaned)
     return found
 

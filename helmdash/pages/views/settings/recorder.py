@@ -90,18 +90,23 @@ def recorder_page(request: PageRequest) -> HttpResponse:
     waiting = rollups.waiting(now=request.now)
     countings = rollups.countings() if waiting.projects else ()
     still = [replace(each, now=_EPOCH) for each in states]
+    stuck = recorder().stuck_files()
     found = replica()
     beside = found.state() if found is not None else None
     request.etag = etag(
         request.path,
         repr(
-            (mark, has_writer_process, still, waiting.calls, countings, beside and beside.problem)
+            (
+                *(mark, has_writer_process, still, waiting.calls, countings, stuck),
+                beside and beside.problem,
+            )
         ),
     )
     context = {
         "state": _STATES[state],
         "totals": totals,
         "has_writer_process": has_writer_process,
+        "stuck_files": stuck,
         "for_rollups": waiting,
         "countings": countings,
         "replica": beside,
