@@ -110,15 +110,14 @@ class Front:
             self.directory, headers, address=address_of(scope)
         )
         note_known(scope)
-        project_id = key_context.caller.project.id
         if not sends_body:
-            await self._worked_on(scope, receive, send, b"", project_id)
+            await self._worked_on(scope, receive, send, b"", key_context.caller.project.id)
             return
         async with self.bodies.reading(headers, receive, owner=owner_of(key_context)) as body:
-            scope[KEY_CONTEXT_KEY] = await admit_again(
+            key_context = scope[KEY_CONTEXT_KEY] = await admit_again(
                 self.directory, headers, key_context=key_context, since=since
             )
-            await self._with_read_body(scope, receive, send, body, project_id)
+            await self._with_read_body(scope, receive, send, body, key_context.caller.project.id)
 
     async def _pages(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises Fault, Disconnected: nothing was answered then."""

@@ -42,6 +42,7 @@ from helmdash.gateway.refusals import (
 )
 from helmdash.gateway.reply_keepers import ReplyKeepers
 from helmdash.gateway.requests.options import (
+    RequestOptions,
     options_of,
     parse,
 )
@@ -51,6 +52,7 @@ from helmdash.gateway.requests.sizes import check_sizes
 from helmdash.gateway.responder import Header, Responder
 from helmdash.operations.recorder import Recorder
 from helmdash.providers.wire import WireError
+from helmdash.queries.access.access import Caller
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listings import Listings
 
@@ -152,15 +154,9 @@ class Gateway:
         query, admitted_at = _key_query(route, scope), monotonic()
         key_context = await admit(self._directory, headers, query, address=address_of(scope))
         note_known(scope)
-        caller = key_context.caller
-        if not caller.may(_SCOPE):
-            raise forbidden(f"The key {caller.name} lacks the scope {_SCOPE}.")
+        _require_scope(key_context.caller)
         options = options_of(headers)
-        if options.project is not None and options.project != caller.project.slug:
-            raise forbidden(
-                f"x-helmdash-project: the key {caller.name} belongs to the project "
-                f"{caller.project.slug}. Use a key of the project that is meant."
-            )
+        _require_project(key_context.caller, options)
         return GatewayRequest(
             route=route,
             key_context=key_context,
@@ -238,7 +234,8 @@ class Gateway:
             await self._handle(request, body, scope, receive, responder, handler)
 
     async def _still_admitted(self, request: GatewayRequest, scope: Scope) -> GatewayRequest:
-        """The request, now that its body is here. Raises what `admit_again` raises."""
+        """The request, now that its body is here. Raises what `admit_again` raises, and Refusal
+        where its key may no longer do this."""
         held = request.key_context
         key_context = await admit_again(
             self._directory,
@@ -247,7 +244,11 @@ class Gateway:
             key_context=held,
             since=request.admitted_at,
         )
-        return request if key_context is held else replace(request, key_context=key_context)
+        if key_context is held:
+            return request
+        _require_scope(key_context.caller)
+        _require_project(key_context.caller, request.options)
+        return replace(request, key_context=key_context)
 
     async def _handle(
         self,
@@ -291,6 +292,21 @@ class Gateway:
     ) -> None:
         await models.answer_show(
             request, body, parsed, responder, listings=self._listings, client=self._client
+        )
+
+
+def _require_scope(caller: Caller) -> None:
+    """Refuse a key that may not use the gateway. Raises Refusal."""
+    if not caller.may(_SCOPE):
+        raise forbidden(f"The key {caller.name} lacks the scope {_SCOPE}.")
+
+
+def _require_project(caller: Caller, options: RequestOptions) -> None:
+    """Refuse a call that is meant for a project other than the key's. Raises Refusal."""
+    if options.project is not None and options.project != caller.project.slug:
+        raise forbidden(
+            f"x-helmdash-project: the key {caller.name} belongs to the project "
+            f"{caller.project.slug}. Use a key of the project that is meant."
         )
 
 

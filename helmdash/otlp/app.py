@@ -128,9 +128,7 @@ class OtlpApp:
         since, keyed = monotonic(), _decoded(headers)
         key_context = await admit(self._directory, keyed, address=address_of(scope))
         note_known(scope)
-        caller = key_context.caller
-        if not caller.may(_SCOPE):
-            raise MissingScope(f"The key {caller.name} lacks the scope {_SCOPE}.")
+        _require_scope(key_context.caller)
         if scope["method"] != "POST":
             raise WrongMethod
         if encoding is None:
@@ -143,7 +141,10 @@ class OtlpApp:
         async with self._bodies.reading(
             headers, receive, owner=owner, most_bytes=limit, may_be_packed=True
         ) as body:
-            await admit_again(self._directory, keyed, key_context=key_context, since=since)
+            key_context = await admit_again(
+                self._directory, keyed, key_context=key_context, since=since
+            )
+            _require_scope(key_context.caller)
             is_large = _is_large(body, is_packed=is_packed)
             if await is_handed_on(
                 scope, body, receive, _counting(send, signal), names_much=is_large
@@ -157,7 +158,7 @@ class OtlpApp:
                     found = await self._read(signal, encoding, unpacked)
             else:
                 found = await self._read(signal, encoding, body)
-        found = await self._store(found, caller)
+        found = await self._store(found, key_context.caller)
         answer = success(signal, encoding, rejected=found.rejected, why=found.why)
         counts = _counts(found)
         _count(signal, counts)
@@ -213,6 +214,12 @@ class OtlpApp:
                 raise RecorderBusy(str(full)) from None
             except (OperationalError, InterfaceError):
                 raise RecorderBusy("The database is unavailable.") from None
+
+
+def _require_scope(caller: Caller) -> None:
+    """Refuse a key that may not record. Raises MissingScope."""
+    if not caller.may(_SCOPE):
+        raise MissingScope(f"The key {caller.name} lacks the scope {_SCOPE}.")
 
 
 def _note_events(events: Sequence[TimedEvent], project: ProjectInfo, now: datetime) -> int:
