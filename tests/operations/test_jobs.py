@@ -20,7 +20,7 @@ from helmdash.operations.database import statistics
 from helmdash.operations.database.clock import clock
 from helmdash.operations.jobs import asking, kinds, leases, running
 from helmdash.operations.jobs.folding import writers_thread
-from helmdash.operations.jobs.leases import Done, LeaseLost, Progress, Seen
+from helmdash.operations.jobs.leases import Done, LeaseLost, Progress, Seen, Turn
 from helmdash.operations.jobs.running import JobKind, JobThread, Run, run_now
 from helmdash.operations.recorder import Recorder
 from helmdash.operations.retention import expired
@@ -139,7 +139,6 @@ def test_a_job_is_not_taken_from_its_holder_until_the_lease_ends() -> None:
     assert turn is not None
     assert leases.take(seen, holder="two") is None  # it saw what is no longer so
     assert leases.take(leases.look()["sweep"], holder="two") is None
-    assert not run_now(kind(quiet), holder="a command")
     assert state().is_running
     run_out()
     leases.renew(turn)  # late, and nobody else came
@@ -156,6 +155,37 @@ def test_a_job_is_not_taken_from_its_holder_until_the_lease_ends() -> None:
         leases.end(turn, Done(told="late", due_at=None))
     leases.end(other, Done(told="swept", due_at=None))
     assert (state().holder, state().told, state().due_at) == ("two", "swept", None)
+
+
+# What the holder does while a command waits, what the command hears, who has had the job.
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("sign", "is_done", "holder"),
+    [
+        (lambda turn: leases.renew(turn), False, "one"),
+        (lambda turn: leases.end(turn, Done(told="done", due_at=None)), True, "a command"),
+        # killed: its lease ends
+        (lambda turn: run_out(), True, "a command"),
+    ],
+)
+def test_a_command_waits_for_a_sign_of_life_of_who_holds_its_job(
+    sign: Callable[[Turn], None], is_done: bool, holder: str
+) -> None:
+    leases.make_rows({"sweep": PAST})
+    turn = leases.take(leases.look()["sweep"], holder="one")
+    assert turn is not None
+    told: list[str] = []
+
+    def show(words: str) -> None:
+        told.append(words)
+        if len(told) == 2:
+            sign(turn)
+
+    assert run_now(kind(quiet), holder="a command", show=show) is is_done
+
+    assert len(told) == 2
+    assert "sign of life" in told[0]
+    assert state().holder == holder
 
 
 @pytest.mark.django_db

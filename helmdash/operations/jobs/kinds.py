@@ -384,15 +384,18 @@ def demo_now(tell: Callable[[str], object], show: Callable[[str], None]) -> bool
     return run_now(replace(_DEMO, run=run), holder=recorder().name, show=show)
 
 
-def weekly_now(tell: Callable[[str], object]) -> bool:
-    """Mail the newest week now, to whom it was not sent yet. False: a server is at it."""
+def weekly_now(tell: Callable[[str], object], show: Callable[[str], None]) -> bool:
+    """Mail the newest week now, to whom it was not sent yet. False: a server is at it.
+
+    tell: hears what that came to; show: that it waits for who is at it.
+    """
 
     def run(run: Run) -> Done:
         done = _mail_week(run)
         tell(done.told)
         return done
 
-    return run_now(replace(_WEEKLY, run=run), holder=recorder().name, show=lambda words: None)
+    return run_now(replace(_WEEKLY, run=run), holder=recorder().name, show=show)
 
 
 _threads: list[JobThread] = []

@@ -38,6 +38,8 @@ class Seen:
     has_failed: bool
     cursor: str
     now: datetime
+    until: datetime | None = None
+    """When its lease ends, unless its holder, who lives, renews it before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ def look() -> dict[str, Seen]:
             has_failed=row.failures > 0,
             cursor=row.cursor,
             now=row.clock,
+            until=row.until,
         )
         for row in rows
     }

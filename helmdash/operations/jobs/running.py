@@ -37,6 +37,8 @@ _RENEW_SECONDS = leases.LEASE.total_seconds() / 3
 _SURE_SECONDS = 2 * _RENEW_SECONDS
 # How often a run says how far it is, and hears whether it is to end: two small statements.
 _NOTE_SECONDS = 1.0
+# How often somebody who waits for a job looks whether its holder lives.
+_SIGN_SECONDS = 0.5
 
 
 class _Stopping(Exception):
@@ -179,14 +181,32 @@ def run_now(
 ) -> bool:
     """Do a job here and now, due or not. False: another process is at it, and nothing is done.
 
-    show: hears after each step what it is at. Raises what the job raises, noted in its row;
+    Waits for a sign of life of who holds it, 30 s at most, for that one may have been killed. show:
+    hears so, and after each step what it is at. Raises what the job raises, noted in its row;
     KeyboardInterrupt cancels it.
     """
-    turn = leases.take(seen := _look((kind,))[kind.name], holder=holder)
-    if turn is None:
+    seen = _when_free(kind, show)
+    turn = leases.take(seen, holder=holder) if seen is not None else None
+    if seen is None or turn is None:
         return False
     _carry_out(kind, turn, seen, stopping=threading.Event(), show=show)
     return True
+
+
+def _when_free(kind: JobKind, show: Callable[[str], None]) -> Seen | None:
+    """The row of a job once nobody holds it; None: its holder lives, for it renewed its lease.
+
+    Whether a process lives cannot be asked across hosts and containers; what it writes can be seen
+    from all of them.
+    """
+    first = seen = _look((kind,))[kind.name]
+    while not seen.is_free:
+        if (seen.turns, seen.until) != (first.turns, first.until):
+            return None
+        show("another process has it; waiting for a sign of life, half a minute at most")
+        time.sleep(_SIGN_SECONDS)
+        seen = _look((kind,))[kind.name]
+    return seen
 
 
 def _look(kinds: Sequence[JobKind]) -> Mapping[str, Seen]:

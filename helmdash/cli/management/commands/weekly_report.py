@@ -8,6 +8,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
+from helmdash.cli.progress import progress_line
 from helmdash.operations import weekly_mail
 from helmdash.operations.jobs import kinds
 from helmdash.queries.access.access import projects
@@ -30,7 +31,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["send"]:
-            is_done = kinds.weekly_now(self.stdout.write)
+            with progress_line() as show:
+                is_done = kinds.weekly_now(self.stdout.write, show)
             if not is_done:
                 self.stdout.write(
                     "a server, or another command, is at it at this moment; nothing was done here"
