@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from time import monotonic
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -258,6 +259,31 @@ class VisibleFormatter(logging.Formatter):
         return told
 
 
+class FaultsAlone(logging.Filter):
+    """Without the 503s that are answers on purpose: what makes them is told where it begins and
+    ends (helmdash.doors.patience, the recorder), and not by each of the requests of an outage."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether it is logged; with a traceback it says more than that."""
+        return getattr(record, "status_code", None) != 503 or record.exc_info is not None
+
+
+class OnceAMinute(logging.Filter):
+    """One line a minute of each kind: a pool tells of each try to reach a database that is away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told_at: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether it is logged. Kinds differ in their words, before the values are in them."""
+        told_at, moment = self._told_at.get(record.msg), monotonic()
+        if told_at is not None and moment - told_at < 60:
+            return False
+        self._told_at[record.msg] = moment
+        return True
+
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -268,12 +294,14 @@ LOGGING = {
             "style": "{",
         }
     },
+    "filters": {"faults_alone": {"()": FaultsAlone}, "once_a_minute": {"()": OnceAMinute}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "helmdash": {"level": ENV.log_level},
         # A 404 or 422 is the client's affair and is told to it; only our own faults are logged.
-        "django.request": {"level": "ERROR"},
+        "django.request": {"level": "ERROR", "filters": ["faults_alone"]},
+        "psycopg.pool": {"filters": ["once_a_minute"]},
         # Their words may hold the URL of a service, which is a secret; what came of a message is in
         # the log of alerts. Without a handler of their own, nothing below this level is shown.
         "apprise": {"level": "CRITICAL"},
