@@ -67,15 +67,7 @@ def test_a_receiver_of_messages_is_left_alone_for_as_long_as_it_asks(
 ) -> None:
     date = "Sun, 22 Nov 2026 01:00:00 GMT"
     with listening(lambda: 429, retry_after=asked, date=date) as (url, _):
-        saved = editing.save_channel(
-            actor=SHELL,
-            project_id=project.id,
-            edit=ChannelEdit(
-                name="here", kind=ChannelKind.WEBHOOK, address=url, allow_private=True
-            ),
-            now=NOW,
-        )
-        try_out(project, saved.id)
+        try_out(project, channel(project, address=url, allow_private=True))
         before = timezone.now()
 
         delivering.deliver_due(now=NOW, sending=notifier.opened, go_on=lambda: None)
