@@ -7,11 +7,10 @@ from helmdash import conf
 
 def base_url(env: conf.Env) -> str:
     """HELMDASH_PUBLIC_URL, else the address that the server listens on; without a slash."""
-    return env.public_url or f"http://{_reachable(env.host)}:{env.port}"
+    host = local_host(env.host)
+    return env.public_url or f"http://{f'[{host}]' if ':' in host else host}:{env.port}"
 
 
-def _reachable(host: str) -> str:
-    """An address a browser on this machine can open."""
-    if host in ("0.0.0.0", "::", ""):  # noqa: S104  (compared, not bound)
-        return "127.0.0.1"
-    return f"[{host}]" if ":" in host else host
+def local_host(host: str) -> str:
+    """Where this machine itself reaches a server that listens on `host`."""
+    return "127.0.0.1" if host in ("0.0.0.0", "::", "") else host  # noqa: S104  (compared)

@@ -26,6 +26,7 @@ from helmdash import __version__, conf
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
 from helmdash.cli.refused_upstreams import refused_upstreams
+from helmdash.cli.service_manager import ServiceManager
 from helmdash.cli.serving import serving_at, told_as_serving
 from helmdash.cli.writer.keeping import writer_process
 from helmdash.core.access.permissions import SHELL
@@ -70,6 +71,8 @@ class Command(BaseCommand):
                 )
         # What is made from here on (database, spool, keys) is its owner's alone.
         os.umask(0o077)
+        manager = ServiceManager()
+        manager.says("Setting up: tables, budgets, keys")
         with set_up_alone(env.data_dir, say_waiting=self._say_waiting):
             call_command("migrate", interactive=False, verbosity=0)
             make_ahead(now=timezone.now())
@@ -89,6 +92,7 @@ class Command(BaseCommand):
             return
         with (
             told_as_serving(env),
+            manager.told_when_ready(env),
             nullcontext() if env.writer == "thread" else writer_process(),
         ):
             _serve(env)
