@@ -25,6 +25,7 @@ from helmdash.core.rollups.figures import (
     SHARE_UNIT,
     Counts,
     Distribution,
+    Heads,
     Key,
     Marginal,
     Tokens,
@@ -267,7 +268,7 @@ class _Table:
     """
 
     totals: dict[Key, Counts] = field(default_factory=dict)
-    by_head: dict[Key, dict[str, dict[str, int]]] = field(default_factory=dict)
+    by_head: dict[Key, Heads] = field(default_factory=dict)
     spellings: dict[str, tuple[str, ...]] = field(default_factory=dict)
     latencies: dict[Key, list[int]] | None = None
     ttfts: dict[Key, list[int]] | None = None
@@ -352,9 +353,9 @@ def _row(key: Key, table: _Table, prices: BudgetTable) -> ModelRow:
     told_by = table.by_head[key]
     outcomes = told_by.get("o", {})
     sized, sized_clean = told_by.get("b", {}), told_by.get("ok", {})
-    latencies = _buckets(told_by, Distribution.LATENCY_MS)
-    ttfts = _buckets(told_by, Distribution.TTFT_MS)
-    ratios = _buckets(told_by, Distribution.ESTIMATE_RATIO)
+    latencies = told_by.get(Distribution.LATENCY_MS, {})
+    ttfts = told_by.get(Distribution.TTFT_MS, {})
+    ratios = told_by.get(Distribution.ESTIMATE_RATIO, {})
     waits = _spans(key, latencies, table.latencies, (50, 95, 99))
     first_waits = _spans(key, ttfts, table.ttfts, (50, 95))
     told, priced = counts.get("hit#", 0), counts.get(f"{Tokens.PROMPT}#", 0)
@@ -404,10 +405,6 @@ def _row(key: Key, table: _Table, prices: BudgetTable) -> ModelRow:
         is_behind=table.is_behind,
         is_sample=table.is_sample,
     )
-
-
-def _buckets(told_by: Mapping[str, Mapping[str, int]], what: Distribution) -> dict[int, int]:
-    return {int(bucket): count for bucket, count in told_by.get(what.value, {}).items()}
 
 
 def _spans(

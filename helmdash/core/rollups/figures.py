@@ -23,7 +23,7 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import repeat
 from operator import add as plus
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.calls.lanes import Lane
@@ -121,6 +121,7 @@ _DISTRIBUTED: Final = frozenset({Marginal.ALL, Marginal.MODEL, Marginal.UPSTREAM
 # Looked up, for a call of the enumeration costs ten times as much.
 _OF_HEAD: Final = {f"{each.value}:": each for each in Distribution}
 _HEADS: Final = frozenset(_OF_HEAD)
+_BUCKETED: Final = frozenset(each.value for each in Distribution)
 
 
 class Tokens(StrEnum):
@@ -220,7 +221,10 @@ def add_places(into: dict[Key, Counts], places: Mapping[Place, Counts]) -> None:
         add(into.setdefault(key, {}), counts)
 
 
-def add(into: Counts, counts: Mapping[str, int]) -> None:
+Word = TypeVar("Word")
+
+
+def add(into: dict[Word, int], counts: Mapping[Word, int]) -> None:
     """Add counts; what comes to nothing goes."""
     # No loop of ours: a year of models has some hundred thousand words, at a third of the time.
     so_far = map(into.get, counts, repeat(0))
@@ -231,16 +235,22 @@ def add(into: Counts, counts: Mapping[str, int]) -> None:
             del into[word]
 
 
-def heads(counts: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """All counts by the head of their words, then by the rest: for who wants many of them. Those
-    whose word is the head alone have an empty rest."""
-    found: dict[str, dict[str, int]] = {}
+# Counts by the head of their words, then by the rest: a text, or the number of a bucket.
+Heads = dict[str, dict[Any, int]]
+
+
+def heads(counts: Mapping[str, int]) -> Heads:
+    """All counts by their heads: for who wants many of them. Those whose word is the head alone
+    have an empty rest."""
+    found: Heads = {}
     for word, count in counts.items():
         head, _, rest = word.partition(":")
         try:
             found[head][rest] = count
         except KeyError:
             found[head] = {rest: count}
+    for head in _BUCKETED & found.keys():
+        found[head] = {int(rest): count for rest, count in found[head].items()}
     return found
 
 
@@ -248,14 +258,14 @@ class Sum(dict[str, int]):
     """Counts that are changed no more, and taken apart once for all who ask."""
 
     @cached_property
-    def by_head(self) -> Mapping[str, Mapping[str, int]]:
+    def by_head(self) -> Heads:
         """As `heads` has them. Not to be changed."""
         return heads(self)
 
 
-def heads_of_all(some: Iterable[Mapping[str, int]]) -> dict[str, dict[str, int]]:
+def heads_of_all(some: Iterable[Mapping[str, int]]) -> Heads:
     """The heads of all these counts together."""
-    found: dict[str, dict[str, int]] = {}
+    found: Heads = {}
     for counts in some:
         kept = counts.by_head if isinstance(counts, Sum) else None
         for head, rests in (heads(counts) if kept is None else kept).items():
