@@ -14,7 +14,15 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
 from django.db import connection
-from django.db.models import DurationField, F, Q, QuerySet, Value
+from django.db.models import (
+    DurationField,
+    ExpressionWrapper,
+    F,
+    Q,
+    QuerySet,
+    TextField,
+    Value,
+)
 from django.db.models.expressions import Col
 from django.db.models.lookups import Exact, Lookup
 
@@ -106,7 +114,15 @@ def find_beginning(
     order. One query."""
     # In no order: PostgreSQL's index for beginnings has none, and would sort them all.
     rows = CallName.objects.filter(starts_with(of, text), project_id=project_id).order_by()
-    return [Place(*found) for found in rows.values_list("call_id", "started_at")[:most]]
+    return places_of(rows, "call_id", most)
+
+
+def places_of(rows: QuerySet[Any], number: Literal["id", "call_id"], most: int) -> list[Place]:
+    """Where the calls of some rows lie, `most` at most. number: the column that has theirs. One
+    query."""
+    # Read as it lies there: for 10,000 times Django takes four times as long as for their rows.
+    at = ExpressionWrapper(F("started_at"), output_field=TextField())
+    return [Place(pk, moment(told)) for pk, told in rows.values_list(number, at)[:most]]
 
 
 def find_correlated(

@@ -40,11 +40,9 @@ def test_what_hangs_on_calls_is_found_by_few_and_by_many(project: ProjectInfo, o
     assert payloads_at(project.id, [*places, *absent]).count() == 2
 
 
-def test_on_postgresql_many_ids_are_one_parameter(project: ProjectInfo) -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite reads a list as quickly")
-
+def test_many_ids_are_one_parameter(project: ProjectInfo) -> None:
+    """Of a list each number is a parameter: for 10,000 ids Django took a quarter of a second."""
     statement, parameters = Call.objects.filter(one_of("id", range(500))).query.sql_with_params()
 
-    assert "= ANY(%s)" in statement
+    assert ("= ANY(%s)" if connection.vendor == "postgresql" else "json_each(%s)") in statement
     assert len(parameters) == 1

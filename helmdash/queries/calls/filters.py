@@ -23,7 +23,7 @@ from helmdash.queries.lists.by_value import by_value
 from helmdash.queries.lists.leading import led
 from helmdash.queries.lists.reach import MOST_TRIED, Reach
 from helmdash.records.bounds import bounded
-from helmdash.records.call_names import Place, calls_at, find_beginning
+from helmdash.records.call_names import Place, calls_at, find_beginning, places_of
 from helmdash.records.conversation_names import named
 from helmdash.records.models import Call, Conversation
 from helmdash.records.querysets import calls_of, starts_with
@@ -202,11 +202,11 @@ def ways_to_find(
     found = find_beginning(project_id, text, _SORTED_CALLS + 1)
     told = find_beginning(project_id, text, _SORTED_CALLS + 1, of="correlation_id")
     talks = Call.objects.filter(by_conversation, project_id=project_id).order_by()
-    places = talks.values_list("id", "started_at")[: _SORTED_CALLS + 1]
+    said = places_of(talks, "id", _SORTED_CALLS + 1)
     return (
         _few_or_walked(rows, project_id, found, by_name),
         _few_or_walked(rows, project_id, told, by_correlation),
-        _few_or_walked(rows, project_id, [Place(*each) for each in places], by_conversation),
+        _few_or_walked(rows, project_id, said, by_conversation),
     )
 
 
