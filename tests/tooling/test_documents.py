@@ -1,4 +1,4 @@
-"""What the documents name exists: files, modules, commands, settings, targets of make."""
+"""What the documents name exists: files, headings, modules, commands, settings, targets of make."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.core.management import get_commands, load_command_class
@@ -48,6 +49,18 @@ def test_every_file_that_is_named_exists(page: str) -> None:
 
     assert [name for name in named if not (ROOT / name).exists()] == []
     assert [name for name in linked if not (here / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_heading_that_is_linked_exists(page: str) -> None:
+    linked = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", PAGES[page])
+    missing = [
+        f"{file}#{anchor}"
+        for file, anchor in linked
+        if anchor not in _anchors((ROOT / page).parent / file if file else ROOT / page)
+    ]
+
+    assert missing == []
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -113,6 +126,13 @@ def test_what_to_watch_names_each_metric_of_ours() -> None:
     named = set(re.findall(r"(?m)^\| `(helmdash_\w+)`", PAGES["docs/operations.md"]))
 
     assert named == ours
+
+
+def _anchors(path: Path) -> set[str]:
+    """What the headings of a page are linked by, as GitHub makes them."""
+    text = re.sub(r"(?ms)^ *```.*?^ *```", "", path.read_text(encoding="utf-8"))
+    headings = re.findall(r"(?m)^#+ (.+)$", text)
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
 def _is_file(name: str) -> bool:
