@@ -25,6 +25,7 @@ from django.utils import timezone
 from helmdash import __version__, conf
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
+from helmdash.cli.migrating import MigrateCommand
 from helmdash.cli.refused_upstreams import refused_upstreams
 from helmdash.cli.service_manager import ServiceManager
 from helmdash.cli.serving import serving_at, told_as_serving
@@ -57,6 +58,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         env = conf.env()
+        self._manager = ServiceManager()
         if env.public_url.startswith("https://") and not env.trusted_proxies:
             self.stderr.write(
                 "Warning: HELMDASH_PUBLIC_URL is https, so a proxy stands in front, but "
@@ -71,10 +73,14 @@ class Command(BaseCommand):
                 )
         # What is made from here on (database, spool, keys) is its owner's alone.
         os.umask(0o077)
-        manager = ServiceManager()
-        manager.says("Setting up: tables, budgets, keys")
-        with set_up_alone(env.data_dir, say_waiting=self._say_waiting):
-            call_command("migrate", interactive=False, verbosity=0)
+        self._manager.says("Setting up: tables, budgets, keys")
+        with set_up_alone(
+            env.data_dir,
+            say_waiting=lambda: self._say(
+                "Another `up` sets this up at the moment; waiting for it."
+            ),
+        ):
+            call_command(MigrateCommand(self._say), interactive=False, verbosity=0)
             make_ahead(now=timezone.now())
             project_settings.ensure_project()
             loaded = shipped.load_budgets()
@@ -92,13 +98,15 @@ class Command(BaseCommand):
             return
         with (
             told_as_serving(env),
-            manager.told_when_ready(env),
+            self._manager.told_when_ready(env),
             nullcontext() if env.writer == "thread" else writer_process(),
         ):
             _serve(env)
 
-    def _say_waiting(self) -> None:
-        self.stderr.write("Another `up` sets this up at the moment; waiting for it.")
+    def _say(self, line: str) -> None:
+        """Say what is waited for; `systemctl status` shows the last one."""
+        self.stderr.write(line)
+        self._manager.says(line)
 
     def _load_demo_catalog(self) -> None:
         """A first catalog to fit; a project that has one already keeps it."""
