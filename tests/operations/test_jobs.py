@@ -522,7 +522,7 @@ def test_retention_runs_by_itself_at_its_hour() -> None:
     thread.look_once()
 
     assert Call.objects.count() == 2
-    assert state().told.endswith("deleted 1 calls, 0 conversations, the texts of 0 calls")
+    assert state().told.endswith("deleted 1 call, 0 conversations, the texts of 0 calls")
     assert state().due_at == first
 
 

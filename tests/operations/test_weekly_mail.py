@@ -253,7 +253,7 @@ def test_the_command_prints_and_sends(project: ProjectInfo) -> None:
     printed = run("--print")
     assert "What was saved" in printed
     assert "No more of these" not in printed
-    assert run("--send") == "mailed 1 reports\n"
+    assert run("--send") == "mailed 1 report\n"
     assert run("--send") == "mailed 0 reports\n"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from helmdash.core.text.counts import count_of
 from helmdash.operations.jobs.leases import Done
 from helmdash.operations.jobs.running import JobKind, JobThread, Run
 from helmdash.operations.recorder import recorder
@@ -20,7 +21,7 @@ def _fold(run: Run) -> Done:
     while folding.is_due(run.now) and (added := folding.fold()):
         calls += added
         run.go_on()
-    return Done(told=f"added {calls} calls", due_at=None)
+    return Done(told=f"added {count_of(calls, 'call')}", due_at=None)
 
 
 def _is_left_to_servers(now: datetime) -> bool:

@@ -12,6 +12,7 @@ from functools import partial
 from helmdash import conf
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.rollups.periods import moment_of
+from helmdash.core.text.counts import count_of
 from helmdash.operations import triage, weekly_mail
 from helmdash.operations.alerts import delivering, looking, noting_lags, repeating
 from helmdash.operations.alerts.delivering import Sending
@@ -47,7 +48,7 @@ def _wake(run: Run) -> Done:
     while some := triage.wake(now=run.now):
         woken += some
         run.go_on()
-    return Done(told=f"showed {woken} conversations again", due_at=None)
+    return Done(told=f"showed {count_of(woken, 'conversation')} again", due_at=None)
 
 
 def _count_older(run: Run) -> Done:
@@ -64,17 +65,17 @@ def _count_older(run: Run) -> Done:
 def _look_for_alerts(run: Run) -> Done:
     messages = looking.look_at_due(now=run.now, go_on=run.go_on)
     messages += repeating.tell_again(now=run.now, go_on=run.go_on)
-    return Done(told=f"made {messages} messages", due_at=None)
+    return Done(told=f"made {count_of(messages, 'message')}", due_at=None)
 
 
 def _note_lags(run: Run) -> Done:
     rows = noting_lags.note(now=run.now)
-    return Done(told=f"noted {rows} changes", due_at=run.now + noting_lags.EVERY)
+    return Done(told=f"noted {count_of(rows, 'change')}", due_at=run.now + noting_lags.EVERY)
 
 
 def _deliver_alerts(run: Run, sending: Sending) -> Done:
     sent = delivering.deliver_due(now=run.now, sending=sending, go_on=run.go_on)
-    return Done(told=f"sent {sent} messages", due_at=None)
+    return Done(told=f"sent {count_of(sent, 'message')}", due_at=None)
 
 
 def _refresh_statistics(run: Run) -> Done:
@@ -82,7 +83,7 @@ def _refresh_statistics(run: Run) -> Done:
     wait = min(2 * wait, _LAST_DEAR_STATISTICS if statistics.is_dear() else _LAST_STATISTICS)
     tables = statistics.refresh()
     return Done(
-        told=f"looked at {tables} tables",
+        told=f"looked at {count_of(tables, 'table')}",
         due_at=run.now + wait,
         cursor=str(wait.total_seconds()),
     )
@@ -117,10 +118,10 @@ def _retain(
     swept = retaining.sweep(now=run.now)
     if tell is not None:
         tell(swept)
-    months = f"dropped {len(dropped.months)} months, " if dropped.months else ""
-    rows = f"deleted {calls} calls, {conversations} conversations"
+    months = f"dropped {count_of(len(dropped.months), 'month')}, " if dropped.months else ""
+    rows = f"deleted {count_of(calls, 'call')}, {count_of(conversations, 'conversation')}"
     return Done(
-        told=f"{months}{rows}, the texts of {texts} calls",
+        told=f"{months}{rows}, the texts of {count_of(texts, 'call')}",
         due_at=next_retention(run.now),
     )
 
@@ -156,7 +157,7 @@ def _rebuild(
         )
         tell(project, done)
         calls, wrong = calls + done.calls, wrong + done.wrong
-    told = f"counted {calls} calls; {wrong} figures were not as they are now"
+    told = f"counted {count_of(calls, 'call')}, corrected {count_of(wrong, 'figure')}"
     return Done(told=told, due_at=None)
 
 
@@ -174,7 +175,9 @@ def _suggest(run: Run) -> Done:
         reached = max(reached, folded)
     # A sixtieth of a thread's time at most.
     wait = max(_LEAST_SUGGESTIONS, timedelta(seconds=60 * (time.monotonic() - began)))
-    return Done(told=f"{found} suggestions", due_at=run.now + wait, cursor=f"{reached} {edits}")
+    return Done(
+        told=count_of(found, "suggestion"), due_at=run.now + wait, cursor=f"{reached} {edits}"
+    )
 
 
 def _is_edited(now: datetime) -> bool:
@@ -198,7 +201,7 @@ def _look_at_trials(run: Run) -> Done:
     ended = trialling.look(now=run.now, go_on=run.go_on)
     # As above.
     wait = max(_LEAST_TRIALS, timedelta(seconds=60 * (time.monotonic() - began)))
-    return Done(told=f"ended {ended} trials", due_at=run.now + wait)
+    return Done(told=f"ended {count_of(ended, 'trial')}", due_at=run.now + wait)
 
 
 def _fill_demo(run: Run) -> Done:
@@ -210,14 +213,14 @@ def _fill_demo(run: Run) -> Done:
         calls = loading.fill_demo(now=run.now, progress=progress)
     except loading.NoDemo:
         return Done(told="the demo project was removed", due_at=None)
-    return Done(told=f"recorded {calls} calls", due_at=None)
+    return Done(told=f"recorded {count_of(calls, 'call')}", due_at=None)
 
 
 def _mail_week(run: Run) -> Done:
     mailed = weekly_mail.send_due(now=run.now, go_on=run.go_on)
     due_at = run.now + weekly_mail.AGAIN if mailed.is_again else weekly_mail.next_due(run.now)
     not_sent = f", {mailed.failed} could not be sent" if mailed.failed else ""
-    return Done(told=f"mailed {mailed.sent} reports{not_sent}", due_at=due_at)
+    return Done(told=f"mailed {count_of(mailed.sent, 'report')}{not_sent}", due_at=due_at)
 
 
 def next_retention(now: datetime) -> datetime:

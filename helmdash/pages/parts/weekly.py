@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from helmdash.core.text.counts import count_of
 from helmdash.core.text.time_ranges import TimeRange
 from helmdash.pages.parts import words
 from helmdash.pages.parts.budgets.suggestions import shown
@@ -91,7 +92,7 @@ class _Told:
             return [Piece("no calls")]
         share = words.rounded(counted.clean / counted.calls)
         return [
-            Piece(words.count_of(counted.calls, "call"), self._calls(span)),
+            Piece(count_of(counted.calls, "call"), self._calls(span)),
             Piece(", "),
             Piece(f"{share} clean", self._calls(span, query="outcome:clean")),
             Piece(", "),
@@ -104,7 +105,7 @@ class _Told:
             line = [
                 Piece(f"{group.model_key}: {group.cause.value}, "),
                 Piece(
-                    words.count_of(group.calls, "call"),
+                    count_of(group.calls, "call"),
                     self._calls(self._week, query=group.query),
                 ),
             ]
@@ -114,7 +115,7 @@ class _Told:
             found.append(line)
         if self._report.more:
             path = self._calls(self._week, cause="any")
-            said = words.count_of(self._report.more, "smaller group")
+            said = count_of(self._report.more, "smaller group")
             found.append([Piece(f"and {said}", path)])
         return found or [[Piece("Nothing.")]]
 
@@ -132,7 +133,7 @@ class _Told:
         ):
             if count:
                 path = self._to("net-value", kind=kind, range=self._week)
-                found.append([Piece(f"{words.count_of(count, kind)} {said}", path)])
+                found.append([Piece(f"{count_of(count, kind)} {said}", path)])
         for each in report.decided:
             found.append(
                 [Piece(f"{each.state.value}: "), *self._suggested(each), *self._effect(each)]
@@ -151,7 +152,7 @@ class _Told:
             Piece("; since: "),
             Piece(share, self._own(told.after_clean)),
             Piece(" of "),
-            Piece(words.count_of(effect.after.calls, "answer"), self._own(told.after)),
+            Piece(count_of(effect.after.calls, "answer"), self._own(told.after)),
             Piece(" clean"),
         ]
 
@@ -164,7 +165,7 @@ class _Told:
             [
                 Piece(f"{report.saved.saved_bytes:,} bytes", path),
                 Piece(" of catalogs, by "),
-                Piece(words.count_of(report.saved.trims, "Trim"), path),
+                Piece(count_of(report.saved.trims, "Trim"), path),
             ]
         ]
         if report.now is not None and report.now.cached_tokens:

@@ -268,11 +268,6 @@ def seconds(ms: float | None) -> str:
     return f"{hours // 24:,} d {hours % 24} h"
 
 
-def count_of(count: int, noun: str) -> str:
-    """A count with what it counts, which is said in the singular: 1 call, 2,000 calls."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def dollars(amount: float) -> str:
     """USD: in cents, and what is less than one in two places that say something."""
     if 0 < amount < 0.01:

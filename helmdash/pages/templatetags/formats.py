@@ -15,6 +15,7 @@ from django.utils.text import slugify
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import LEVELS, Glyph, Level, LevelRow
 from helmdash.core.conversations.attention import FAILING
+from helmdash.core.text.counts import count_of
 from helmdash.core.text.tokens import compact_json
 from helmdash.pages.parts import words
 from helmdash.pages.parts.attempts import tries
@@ -32,7 +33,7 @@ for plain in (
     words.advice,
     words.cause_sentence,
     words.claimant,
-    words.count_of,
+    count_of,
     words.denominator,
     words.dollars,
     words.ends,
