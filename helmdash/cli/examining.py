@@ -23,6 +23,7 @@ from django.db import Error as DatabaseFault
 
 from helmdash import __version__, conf, places
 from helmdash.cli.refused_upstreams import refusal_of
+from helmdash.core.text.counts import count_of
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.installation import COMMAND
 from helmdash.operations.backup.spool import is_in_use
@@ -134,10 +135,11 @@ def _key_file(env: conf.Env) -> Iterator[Finding]:
 
 def _spool(path: Path) -> Iterator[Finding]:
     files = [each for each in path.glob("*") if each.is_file()]
+    size = sum(each.stat().st_size for each in files)
     yield Finding(
         subject="data",
         name="spool",
-        value=f"{len(files)} files, {_bytes(sum(each.stat().st_size for each in files))}",
+        value=f"{count_of(len(files), 'file')}, {_bytes(size)}",
     )
     for each in stuck_files(path):
         yield Finding(
@@ -233,7 +235,7 @@ def _jobs() -> Iterator[Finding]:
         last = f"{job.outcome} {job.ended_at:%Y-%m-%d %H:%M} UTC" if job.ended_at else "never done"
         parts = [f"running since {job.started_at:%H:%M} UTC" if job.is_running else "", last]
         parts += [job.told, f"next {job.due_at:%Y-%m-%d %H:%M} UTC" if job.due_at else ""]
-        problem = f"it failed {job.failures} times in a row: read the log of {job.holder}"
+        problem = f"{count_of(job.failures, 'failure')} in a row: read the log of {job.holder}"
         yield Finding(
             subject="job",
             name=job.name,
@@ -257,7 +259,7 @@ def _rollups(now: datetime) -> Iterator[Finding]:
 
 def _ledger(facts: condition.RowFacts, now: datetime) -> Iterator[Finding]:
     total = ledger.totals()
-    value = f"{facts.running} running, {facts.silent} ended without a word"
+    value = f"{facts.running} running, {facts.silent} ended without a shutdown"
     yield Finding(subject="recorder", name="processes", value=value)
     for name in ("accepted", "stored", "duplicate", "waiting", "spooled", "in_flight_lost"):
         yield Finding(subject="recorder", name=name, value=str(getattr(total, name)))
@@ -281,6 +283,14 @@ def _upstreams() -> Iterator[Finding]:
         if not project.is_demo
         for each in endpoints(project_id=project.id)
     }
+    if not found:
+        # No fault: calls may be reported instead. And a server may have been given them where this
+        # command was not.
+        yield Finding(
+            subject="upstream",
+            name="none",
+            value="in the admin, or in the environment of this command",
+        )
     with ThreadPoolExecutor(8) as pool:
         for each, problem in zip(found.values(), pool.map(_reach, found.values()), strict=True):
             value = f"{each.kind.value}, {'with' if each.api_key else 'without'} a key"

@@ -58,6 +58,8 @@ __all__ = [
 ]
 
 WRITER_SOCKET = f"{PREFIX}WRITER_SOCKET"
+# What clients, and the commands of README and pages, read in the shell that a server starts in.
+_CLIENT_VARIABLES = frozenset({f"{PREFIX}API_KEY", f"{PREFIX}URL"})
 
 # Never shown, not even where they are wrong.
 _SECRETS = frozenset(
@@ -104,15 +106,18 @@ def env() -> Env:
 
 
 def unknown_variables() -> list[str]:
-    """HELMDASH_* variables that no setting reads: most likely a spelling mistake."""
+    """HELMDASH_* variables that no setting reads, and no client: most likely a spelling mistake.
+
+    One phrase for each, without a full stop.
+    """
     known = {variable_name(field) for field in Env.model_fields}
     # Set by our own tools, not by operators.
     known |= {f"{PREFIX}TEST_DB", WRITER_SOCKET}
     lines = []
     for name in sorted(os.environ):
-        if name.startswith(PREFIX) and name not in known:
+        if name.startswith(PREFIX) and name not in known | _CLIENT_VARIABLES:
             close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            hint = f" (did you mean {close[0]}?)" if close else ""
             lines.append(f"{name} is not a setting{hint}")
     return lines
 

@@ -346,7 +346,7 @@ def test_a_spelling_mistake_is_told_and_stops_nobody(
     look_around("up")
 
     said = capsys.readouterr().err
-    assert said == "Warning: HELMDASH_WORKER is not a setting; did you mean HELMDASH_WORKERS?.\n"
+    assert said == "Warning: HELMDASH_WORKER is not a setting (did you mean HELMDASH_WORKERS?).\n"
 
 
 @pytest.mark.parametrize(

@@ -334,6 +334,14 @@ def test_a_misspelt_setting_is_pointed_out(monkeypatch: pytest.MonkeyPatch) -> N
     assert "did you mean HELMDASH_DATA_DIR?" in " ".join(unknown_variables())
 
 
+def test_what_clients_are_told_is_no_misspelt_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """README has people export them in the shell in which they also start the server."""
+    for name in ("HELMDASH_API_KEY", "HELMDASH_URL"):
+        monkeypatch.setenv(name, "x")
+
+    assert unknown_variables() == []
+
+
 @pytest.mark.django_db
 def test_retain_says_what_goes_and_lets_go_of_waiting_answers() -> None:
     project = make_project(slug="short", retention_days=30)

@@ -103,6 +103,14 @@ def test_all_is_told_and_nothing_that_is_secret(
     assert project.slug not in found["upstream gone"]["problem"]
 
 
+def test_that_there_is_no_upstream_is_told_and_is_no_fault(examine: Callable[..., Any]) -> None:
+    """A reader whose gateway answers 404 looks for it here; silence looks like all is well."""
+    code, found, _ = examine()
+
+    assert code == 0
+    assert "environment of this command" in found["upstream none"]["value"]
+
+
 def test_an_upstream_that_no_call_may_go_to_is_wrong_although_it_is_there(
     examine: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,7 +264,7 @@ def test_a_job_that_fails_is_named_with_who_failed(examine: Callable[..., Any]) 
 
     assert code == 1
     assert [name for name, each in found.items() if each["problem"]] == ["job retention"]
-    assert "2 times" in found["job retention"]["problem"]
+    assert "2 failures in a row" in found["job retention"]["problem"]
     assert found["job rollups"]["value"] == f"done {NOW:%Y-%m-%d %H:%M} UTC"
 
 

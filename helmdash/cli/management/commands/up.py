@@ -165,18 +165,26 @@ class Command(BaseCommand):
             say("  API key     shown at the first start; for another:")
             say(f"              {SHELL_COMMAND} apikey create --name NAME")
         say(f"  Gateway     {base}/v1   (base_url of an OpenAI client, with a key of HelmDash)")
-        say(f"              other clients, and upstreams: {base}/settings/gateway/")
+        say(f"              other clients: {base}/connect/ and {base}/settings/gateway/")
+        given = conf.environment_upstreams()
+        if given:
+            names = ", ".join(each.name for each in given)
+            say(f"  Upstreams   {names}   (of the environment)")
+        elif key:
+            # A first start: what a stranger does not know yet.
+            say("  Upstreams   none yet: start with OPENAI_API_KEY=… or another provider's key, or")
+            say(f"              see {base}/settings/upstreams/")
         say(f"  Data        {where}")
-        for line in refused_upstreams(conf.environment_upstreams()):
+        for line in refused_upstreams(given):
             say(f"  Upstream    {line}")
         if added:
-            say(f"  Budgets     {added} rows loaded; edit them at {base}/admin/")
+            say(f"  Budgets     {added} rows loaded; edit them at {base}/budgets/")
         say("")
         say("Record a first call:")
         say("")
         # A key of the environment is named, never shown: the shell that set it can fill it in.
-        given = "$HELMDASH_BOOTSTRAP_API_KEY" if env.bootstrap_api_key else "$HELMDASH_API_KEY"
-        say(snippet(base, given if env.bootstrap_api_key or not key else key))
+        named = "$HELMDASH_BOOTSTRAP_API_KEY" if env.bootstrap_api_key else "$HELMDASH_API_KEY"
+        say(snippet(base, named if env.bootstrap_api_key or not key else key))
         say("")
         served = "Ctrl-C stops the server."
         say(served if serves else f"All is set up. To serve: {SHELL_COMMAND} up")
