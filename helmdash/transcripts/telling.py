@@ -62,7 +62,7 @@ def summary_lines(summaries: dict[str, AgentSummary]) -> list[str]:
     """The table of a run, and below it what was not taken, with the reason."""
     seen = {name: each for name, each in summaries.items() if each.files or each.unreadable}
     if not seen:
-        return ["No transcripts were found."]
+        return ["No transcripts were found. Those of another home folder: --home FOLDER."]
     head = ("agent", "files", "conversations", "calls", "failed", "new", "known")
     rows: list[tuple[str, ...]] = [head]
     for name, each in seen.items():
