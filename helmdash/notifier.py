@@ -110,7 +110,7 @@ def _as_channel(sentence: str) -> str:
 
 def _mail(mail: Mail) -> Outcome:
     if not settings.EMAIL_HOST:
-        return Outcome(is_sent=False, told="HELMDASH_SMTP_URL is not set: no mail can be sent")
+        return Outcome(is_sent=False, told="HELMDASH_SMTP_URL is not set, so no mail can be sent")
     try:
         send_mail(mail.subject, mail.text, None, list(mail.to))
     except (OSError, ValueError, MessageError) as error:

@@ -76,13 +76,13 @@ class _ServerAway(Exception):
 def why_not(email: str) -> str:
     """Why no mail can go to an address; "" where it can."""
     if not conf.env().smtp_url:
-        return "HELMDASH_SMTP_URL is not set: no mail can be sent"
+        return "HELMDASH_SMTP_URL is not set, so no mail can be sent"
     if not conf.env().public_url:
-        return "HELMDASH_PUBLIC_URL is not set: a mail could not lead back here"
+        return "HELMDASH_PUBLIC_URL is not set, so a mail could not lead back here"
     try:
         validate_email(email)
     except ValidationError:
-        return "your account has no e-mail address: who administers HelmDash sets it"
+        return "your account has no e-mail address; an administrator of HelmDash sets it"
     return ""
 
 

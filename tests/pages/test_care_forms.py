@@ -235,7 +235,7 @@ def calm(project: ProjectInfo) -> None:
 UNTOLD = [
     (asked, "Asked up to generation 8; nothing had to be said."),
     (not_asked, "Care has not run: neither the gateway nor an agent asked"),
-    (calm, "Nobody asked so far, and its newest call is not above a line."),
+    (calm, "No program has asked for guidance, and the newest call is above no line."),
 ]
 
 

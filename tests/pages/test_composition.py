@@ -123,7 +123,7 @@ def test_pages_tell_what_fills_a_prompt_and_what_grew(owner: Client, project: Pr
     assert grew in told_at(owner, "/calls/g2/")
     side = told_at(owner, "/calls/s1/")
     assert "talk , side call" in side
-    assert "Not known. Calls through the gateway tell it" in side
+    assert "Not known. Calls through the gateway carry it" in side
     record(make_capture(id="g3", composition=replace(BEFORE, images=9)), project=project)
     assert "An image counts as" in told_at(owner, "/conversations/talk/")
     assert "Part of talk" in told_at(owner, "/conversations/talk:a/")

@@ -254,4 +254,4 @@ def test_a_fall_stands_among_what_left_the_context(owner: Client, project: Proje
     assert faults(html) == []
     left = html.split('aria-labelledby="left"', 1)[1].split("</section>", 1)[0]
     assert "51,000" in left
-    assert "Nothing that was reported" not in left
+    assert "Nothing was reported" not in left

@@ -81,7 +81,7 @@ def test_bars_that_reach_over_the_range_of_calls_say_so(
     whole = above(since=hour - timedelta(hours=2), until=hour)
 
     assert "<strong>1</strong> call " in whole
-    assert ("whole bars" in cut, "whole bars" in whole) == (True, False)
+    assert ("outer bars" in cut, "outer bars" in whole) == (True, False)
 
 
 def test_a_list_without_anything_has_no_bars(owner: Client, project: ProjectInfo) -> None:

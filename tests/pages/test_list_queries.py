@@ -341,8 +341,8 @@ def test_a_file_of_what_is_sorted_is_not_called_all(
     monkeypatch.setattr("helmdash.queries.lists.sorting.MOST_SORTED", 4)
     part = owner.get("/calls/?sort=-prompt").content.decode()
 
-    assert ["All that fits these filters" in html for html in (whole, part)] == [True, False]
-    assert "These, in this order" in part
+    assert ["Export all that match" in html for html in (whole, part)] == [True, False]
+    assert "Export these, in this order" in part
 
 
 def test_no_two_choices_of_a_filter_read_alike(owner: Client, filled: str) -> None:

@@ -44,7 +44,7 @@ def test_a_suggestion_is_shown_with_its_calls_and_accepted(
     row = budgets.table(project_id=project.id).row_of("openai/gpt-4o")
     assert row.input_tokens == 24_575
     again = _text(owner)
-    assert "None wait" in again
+    assert "None yet. It takes" in again
     assert f"/admin/records/budget/{row.budget_id}/history/" in again
     # What came of it leads to the calls of both sides.
     one.refresh_from_db()

@@ -103,7 +103,7 @@ def test_a_level_that_care_holds_is_not_told_as_the_one_last_known(project: Proj
     (view,) = listing.page(project_id=project.id, filters=ConversationFilters()).items
 
     (told,) = view.attention
-    assert told.detail == "care still holds caution"
+    assert told.detail == "care still counts it as caution"
 
 
 def test_a_clear_leaves_all_of_it_behind(project: ProjectInfo) -> None:

@@ -160,7 +160,7 @@ def _was(level: Level, standing: Standing) -> str:
     """Care may hold a level that the newest known prompt was below of again."""
     if standing.known_level == level.value:
         return f"was {level.value} when its usage was last known"
-    return f"care still holds {level.value}"
+    return f"care still counts it as {level.value}"
 
 
 def _over(level: Level, standing: Standing) -> str:

@@ -116,7 +116,7 @@ def untold(care: CareView, level: Level) -> str:
             "Care has not run: neither the gateway nor an agent asked what to do before a "
             "generation."
         )
-    return "Nobody asked so far, and its newest call is not above a line."
+    return "No program has asked for guidance, and the newest call is above no line."
 
 
 def _row(view: GuidanceView, care: CareView) -> GuidanceRow:

@@ -46,7 +46,7 @@ def why_no_net(each: Shortened) -> str:
     if each.after is None:
         return "no call came since"
     if each.before is None:
-        return "no call before it to hold it against"
+        return "no call before it to compare with"
     if value.saved_tokens is None:
         return (
             "bytes sent or tokens not reported"

@@ -210,11 +210,11 @@ def trend(group: FailureGroup) -> str:
     if group.before is None:
         return ""
     if not group.before:
-        return "none in the range before"
+        return "none in the previous range"
     if group.calls == group.before:
-        return "as in the range before"
+        return "as in the previous range"
     direction = "up" if group.calls > group.before else "down"
-    return f"{direction} from {group.before:,} in the range before"
+    return f"{direction} from {group.before:,} in the previous range"
 
 
 def advice(value: Advice) -> str:

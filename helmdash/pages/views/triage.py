@@ -20,13 +20,13 @@ from helmdash.pages.render import PageRequest
 # The longest are two times; what is longer would lead to no address at all.
 _RANGE_CHARS = 100
 _OF_CONVERSATIONS = {
-    Word.DONE: "Done: it comes back when a call gives a reason again.",
+    Word.DONE: "Done: it comes back when a call gives a new reason.",
     Word.SNOOZED: "Snoozed for an hour, unless it gets worse.",
     Word.OPEN: "Open again.",
     Word.NOTE: "Noted.",
 }
 _SAID = {
-    "resolved": "Resolved: it comes back with the next call that fails so.",
+    "resolved": "Resolved: it comes back with the next call that fails for this cause.",
     "muted": "Muted for a day.",
     "open": "Open again.",
 }

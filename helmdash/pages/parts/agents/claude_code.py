@@ -42,7 +42,7 @@ def claude_code(wiring: Wiring) -> tuple[Snippet, ...]:
         Snippet("claude-code-shell", "In a shell", f"{exports}claude\n"),
         Snippet(
             "claude-code-settings",
-            "For good, with compactions and a status line: ~/.claude/settings.json",
+            "To keep it, with compactions and a status line: ~/.claude/settings.json",
             json.dumps(settings, indent=2, ensure_ascii=False) + "\n",
         ),
         Snippet("claude-code-status", "Once, for the status line", fetch),

@@ -46,7 +46,7 @@ def codex(wiring: Wiring) -> tuple[Snippet, ...]:
         Snippet("codex-shell", "In a shell", f"{command}\n"),
         Snippet(
             "codex-toml",
-            "For good: ~/.codex/config.toml, the lines before the table at its top",
+            "To keep it: ~/.codex/config.toml, the lines before the table at its top",
             "\n".join(lines) + "\n",
         ),
         Snippet(

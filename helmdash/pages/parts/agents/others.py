@@ -55,7 +55,7 @@ def opencode(wiring: Wiring) -> tuple[Snippet, ...]:
     )
     return (
         Snippet("opencode-shell", "In a shell", shell),
-        Snippet("opencode-json", "For good: opencode.json", f"{text}\n"),
+        Snippet("opencode-json", "To keep it: opencode.json", f"{text}\n"),
     )
 
 

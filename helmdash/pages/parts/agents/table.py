@@ -42,8 +42,8 @@ AGENTS: tuple[Agent, ...] = (
         id="claude-code",
         name="Claude Code",
         clients=("claude-code",),
-        note="Its sessions, sub-agents and compactions come by themselves. The window that it "
-        "counts on is set to the model's budget.",
+        note="Sessions, sub-agents and compactions are recognized by themselves. Its window is set "
+        "to that of the model's budget.",
         write=claude_code,
         vendor=ProviderKind.ANTHROPIC,
         exporters=("otel-otlp-exporter-javascript",),
