@@ -31,6 +31,7 @@ from helmdash.core.rollups.figures import (
     Tokens,
     add,
     estimate_ratio,
+    fullness,
     heads,
     heads_of_all,
     key_of_model,
@@ -58,7 +59,12 @@ __all__ = [
 
 # A range of so few is told from its calls, to the millisecond: they are read in some ten of them.
 FEW_CALLS: Final = 2_000
-_TOLD: Final = (Distribution.LATENCY_MS, Distribution.TTFT_MS, Distribution.ESTIMATE_RATIO)
+_TOLD: Final = (
+    Distribution.LATENCY_MS,
+    Distribution.TTFT_MS,
+    Distribution.ESTIMATE_RATIO,
+    Distribution.FULLNESS,
+)
 # A group is a filter pass and its plan; a client may also give all its calls one correlation id.
 _OF_GROUPS: Final = 20
 # Until calls of before there were rollups are counted: the newest of the range.
@@ -99,10 +105,13 @@ class ModelRow:
     tokens the provider counted, over `estimated` calls. cached_share: of all prompt tokens those
     that the provider read from its cache, over the `cache_told` calls that told. Neither is taken
     from a call whose count is not trusted; suspected_cuts tells how many of all `calls` these are.
-    ttft: from the request to the first token, of the `streamed` calls that told it. cost_usd: of
-    the tokens that the `priced` calls reported, by the prices in today's budget of the model; None
-    where it has none, or no call reported any.
-    is_exact: latencies and estimate_ratio are of single calls; else they are to within 1 %.
+    ttft: from the request to the first token, of the `streamed` calls that told it.
+    fullness: prompt tokens by the limit that each call was judged by (1 is full, and more than 1 is
+    possible), of the `measured` calls whose limit is known and whose count is trusted.
+    prompt_tokens, completion_tokens: of all calls that reported them, which are `priced` and
+    `answered`; None where none did. cost_usd: of the tokens that the `priced` calls reported, by
+    the prices in today's budget of the model; None where it has none, or no call reported any.
+    is_exact: latencies, fullness and estimate_ratio are of single calls; else to within 1 %.
     is_rounded: the range was told in whole quarter-hours. is_behind: the newest calls are not added
     up yet. is_sample: rollups are not made yet, and the range holds more calls than were read
     (MOST_CALLS, the newest).
@@ -133,6 +142,12 @@ class ModelRow:
     estimated: int
     cached_share: float | None
     cache_told: int
+    fullness_p50: float | None
+    fullness_p95: float | None
+    measured: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    answered: int
     cost_usd: float | None
     priced: int
     suspected_cuts: int
@@ -264,7 +279,8 @@ class _Table:
     """Figures by model, purpose and variant, as they are and by the heads of their words; spellings
     by the model's key, newest first.
 
-    latencies, ttfts, ratios: of single calls; None where only their buckets are known.
+    latencies, ttfts, ratios, shares: of single calls; None where only their buckets are known.
+    shares: fullness, in SHARE_UNIT.
     """
 
     totals: dict[Key, Counts] = field(default_factory=dict)
@@ -273,6 +289,7 @@ class _Table:
     latencies: dict[Key, list[int]] | None = None
     ttfts: dict[Key, list[int]] | None = None
     ratios: dict[Key, list[float]] | None = None
+    shares: dict[Key, list[int]] | None = None
     is_rounded: bool = False
     is_behind: bool = False
     is_sample: bool = False
@@ -321,7 +338,7 @@ def _read(calls: QuerySet[Call], most: int, purpose: str | None) -> _Table:
     """From the newest calls themselves, as many as are wanted at most: of these those of one
     purpose (None: of all)."""
     found = facts_of(calls.order_by("-started_at", "-id")[: most + 1])
-    table = _Table(latencies={}, ttfts={}, ratios={}, is_sample=len(found) > most)
+    table = _Table(latencies={}, ttfts={}, ratios={}, shares={}, is_sample=len(found) > most)
     wanted = [each for each in found[:most] if purpose in (None, key_of_model(each)[1])]
     spelt: dict[str, dict[str, None]] = {}
     for facts in wanted:
@@ -341,6 +358,9 @@ def _keep_single(table: _Table, facts: CallFacts) -> None:
         table.latencies.setdefault(key, []).append(facts.latency_ms)
     if table.ttfts is not None and facts.ttft_ms is not None:
         table.ttfts.setdefault(key, []).append(facts.ttft_ms)
+    share = fullness(facts)
+    if table.shares is not None and share is not None:
+        table.shares.setdefault(key, []).append(share)
     ratio = estimate_ratio(facts)
     if table.ratios is not None and ratio is not None:
         table.ratios.setdefault(key, []).append(ratio)
@@ -358,7 +378,10 @@ def _row(key: Key, table: _Table, prices: BudgetTable) -> ModelRow:
     ratios = told_by.get(Distribution.ESTIMATE_RATIO, {})
     waits = _spans(key, latencies, table.latencies, (50, 95, 99))
     first_waits = _spans(key, ttfts, table.ttfts, (50, 95))
+    full = told_by.get(Distribution.FULLNESS, {})
+    shares = _spans(key, full, table.shares, (50, 95))
     told, priced = counts.get("hit#", 0), counts.get(f"{Tokens.PROMPT}#", 0)
+    answered = counts.get(f"{Tokens.COMPLETION}#", 0)
     model = table.spellings[model_key][0]
     return ModelRow(
         model=model,
@@ -389,6 +412,12 @@ def _row(key: Key, table: _Table, prices: BudgetTable) -> ModelRow:
         estimated=sum(ratios.values()),
         cached_share=counts.get("hit", 0) / counts["hit/"] if told else None,
         cache_told=told,
+        fullness_p50=_of_one(shares[0]),
+        fullness_p95=_of_one(shares[1]),
+        measured=sum(full.values()),
+        prompt_tokens=counts.get(Tokens.PROMPT, 0) if priced else None,
+        completion_tokens=counts.get(Tokens.COMPLETION, 0) if answered else None,
+        answered=answered,
         cost_usd=cost_usd(
             prices.lookup(model, key=model_key),
             prompt=counts.get(Tokens.PROMPT, 0),
@@ -420,6 +449,10 @@ def _spans(
     return tuple(
         ordered[-(-len(ordered) * percent // 100) - 1] if ordered else None for percent in percents
     )
+
+
+def _of_one(share: int | None) -> float | None:
+    return None if share is None else share / SHARE_UNIT
 
 
 def _median_ratio(key: Key, buckets: Mapping[int, int], table: _Table) -> float | None:

@@ -248,6 +248,30 @@ def test_the_share_read_from_a_cache_is_of_the_calls_that_told(project: ProjectI
     assert (row.cached_share, row.cache_told, row.calls) == (0.5, 2, 3)
 
 
+def test_how_full_prompts_were_and_how_many_tokens_went_is_told(project: ProjectInfo) -> None:
+    """Who looks for a model that is too large for what it is sent reads it here; a call without
+    usage, or with a count that is not trusted, is in neither share."""
+    for tokens in (6_400, 12_800, 64_000):
+        usage = {"prompt_tokens": tokens, "completion_tokens": 100}
+        record(project, make_capture(model="openai/gpt-4o", usage=usage))
+    record(project, make_capture(model="openai/gpt-4o", usage=None))
+
+    row = only(project)
+
+    assert (row.fullness_p50, row.fullness_p95, row.measured) == (0.1, 0.5, 3)
+    assert (row.prompt_tokens, row.completion_tokens) == (83_200, 300)
+    assert (row.priced, row.answered, row.calls) == (3, 3, 4)
+
+
+def test_tokens_that_nobody_reported_are_unknown_and_not_none(project: ProjectInfo) -> None:
+    record(project, make_capture(usage=None))
+
+    row = only(project)
+
+    assert (row.prompt_tokens, row.completion_tokens, row.answered) == (None, None, 0)
+    assert (row.fullness_p50, row.fullness_p95, row.measured) == (None, None, 0)
+
+
 def test_percentiles_are_values_that_were_measured(project: ProjectInfo) -> None:
     record(project, *(make_capture(latency_ms=10 * n) for n in range(1, 21)))
 
@@ -298,7 +322,8 @@ def test_many_calls_are_added_up_to_what_each_of_them_says(
     assert all(row.is_exact for row in told)
     assert not any(row.is_exact or row.is_rounded or row.is_sample for row in added_up)
     spans = [f"latency_p{percent}_ms" for percent in (50, 95, 99)]
-    near = (*spans, "ttft_p50_ms", "ttft_p95_ms", "estimate_ratio")
+    full = ("fullness_p50", "fullness_p95")
+    near = (*spans, "ttft_p50_ms", "ttft_p95_ms", "estimate_ratio", *full)
     blurred: dict[str, Any] = {**dict.fromkeys(near, 0), "is_exact": False}
     assert [replace(row, **blurred) for row in added_up] == [
         replace(row, **blurred) for row in told

@@ -110,6 +110,28 @@ def test_rates_and_the_ends_of_intervals_are_rounded(owner: Client, nemotron: st
     assert "6.1 % to 79 %" in text
 
 
+def test_tokens_and_fullness_are_told_by_model_and_tokens_in_all(
+    owner: Client, project: ProjectInfo
+) -> None:
+    """A model that is far too large for what it is sent is said so, of 20 calls and more."""
+    for model, calls, tokens in (("openai/gpt-4o", 20, 12_000), ("openai/gpt-4", 19, 300)):
+        for number in range(calls):
+            usage = {"prompt_tokens": tokens, "completion_tokens": 50}
+            record(
+                make_capture(id=f"{model}-{number}", conversation=None, model=model, usage=usage),
+                project=project,
+            )
+
+    _, text = read(owner, "/models/")
+
+    figures = text.split("Tokens, cost and fullness", 1)[1].split("How fast", 1)[0]
+    assert "All 245,700 1,950" in figures
+    assert "240,000 1,000" in figures
+    # Of 128,000 and 6,000 tokens.
+    assert "9.3 % 9.3 % a tenth of the limit would do" in figures
+    assert "5 % 5 % a tenth" not in figures
+
+
 def test_the_story_of_the_adr_is_told_only_in_the_demo(
     owner: Client, project: ProjectInfo, nemotron: str
 ) -> None:

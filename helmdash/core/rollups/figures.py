@@ -328,6 +328,14 @@ def estimate_ratio(facts: CallFacts) -> float | None:
     return facts.estimate_tokens / facts.prompt_tokens
 
 
+def fullness(facts: CallFacts) -> int | None:
+    """Which part of its limit a prompt took, in SHARE_UNIT; None where the limit is not known, or
+    the count of the prompt is not, or is not trusted."""
+    if not facts.prompt_tokens or not facts.limit_tokens or not _is_trusted(facts):
+        return None
+    return facts.prompt_tokens * SHARE_UNIT // facts.limit_tokens
+
+
 def _count(cells: _Cells, facts: CallFacts, sign: int) -> None:
     """Add the numbers of a call to those of its like."""
     like = (*facts[:_WORDS], band_of(facts.sent_bytes), facts.lane)
@@ -372,8 +380,9 @@ def _is_trusted(facts: CallFacts) -> bool:
 
 
 def _of_trusted(facts: CallFacts, prompt: int) -> Iterator[tuple[str, int]]:
-    if facts.limit_tokens:
-        yield f"F:{bucket_of(prompt * SHARE_UNIT // facts.limit_tokens)}", 1
+    share = fullness(facts)
+    if share is not None:
+        yield f"F:{bucket_of(share)}", 1
     if facts.estimate_tokens is not None:
         yield f"E:{bucket_of(facts.estimate_tokens * SHARE_UNIT // prompt)}", 1
     if facts.cached_tokens is not None:

@@ -31,6 +31,10 @@ _FAILED = (
     CallOutcome.UNDECODABLE,
     CallOutcome.FAILED,
 )
+# Prompts that stay below this share of their limit would fit a model with a far smaller one; of
+# fewer calls nobody should move to it.
+_SMALL_SHARE = 0.1
+_LEAST_MEASURED = 20
 # Stands for what differs between the links of a row; no name has it.
 _HOLE = "\0"
 
@@ -146,23 +150,74 @@ def _sizes(row: ModelRow) -> str:
 
 
 @register.simple_tag
-def figure_rows(rows: Sequence[ModelRow]) -> SafeString:
-    """How fast each row's calls were, what of their prompts was known, and what they cost."""
-    return mark_safe("".join(map(_figure_row, rows)))  # noqa: S308  (as above)
+def usage_rows(rows: Sequence[ModelRow]) -> SafeString:
+    """How full each row's prompts were, what went in and came out, and what it cost; above them all
+    rows together, where there are several."""
+    all_of_them = _all_usage(rows) if len(rows) > 1 else ""
+    return mark_safe(all_of_them + "".join(map(_usage_row, rows)))  # noqa: S308  (as above)
 
 
-def _figure_row(row: ModelRow) -> str:
-    variant = escape(row.prompt_variant) if row.prompt_variant else ""
+@register.simple_tag
+def speed_rows(rows: Sequence[ModelRow]) -> SafeString:
+    """How fast each row's calls were."""
+    return mark_safe("".join(map(_speed_row, rows)))  # noqa: S308  (as above)
+
+
+def _all_usage(rows: Sequence[ModelRow]) -> str:
+    """Sums alone: a share of all models together says nothing about one."""
+    calls = sum(row.calls for row in rows)
+    priced = [row for row in rows if row.cost_usd is not None]
+    cost = sum(row.cost_usd or 0.0 for row in priced) if priced else None
     cells = (
+        ("Tokens in", _sum([row.prompt_tokens for row in rows], _priced(rows), calls)),
+        (
+            "Tokens out",
+            _sum([row.completion_tokens for row in rows], sum(r.answered for r in rows), calls),
+        ),
+        ("Cost, USD", _usd(cost, _priced(priced), calls)),
+    )
+    return (
+        '<tr>\n  <th scope="row" colspan="2">All</th>\n'
+        + "".join(f'  <td class="num" data-name="{name}">{said}</td>\n' for name, said in cells)
+        + "</tr>"
+    )
+
+
+def _priced(rows: Sequence[ModelRow]) -> int:
+    return sum(row.priced for row in rows)
+
+
+def _sum(tokens: Sequence[int | None], told: int, calls: int) -> str:
+    known = [each for each in tokens if each is not None]
+    return _tokens(sum(known) if known else None, told, calls)
+
+
+def _usage_row(row: ModelRow) -> str:
+    return _row(
+        row,
+        ("Tokens in", _tokens(row.prompt_tokens, row.priced, row.calls)),
+        ("Tokens out", _tokens(row.completion_tokens, row.answered, row.calls)),
+        ("Cost, USD", _usd(row.cost_usd, row.priced, row.calls)),
+        ("Fullness, p50", _fullness(row)),
+        ("Fullness, p95", _nearly_all(row)),
+        ("From cache", _cached(row)),
+        ("Estimate", _estimate(row)),
+    )
+
+
+def _speed_row(row: ModelRow) -> str:
+    return _row(
+        row,
         ("Latency, p50", _timed(row.latency_p50_ms, row.timed, row.calls)),
         ("Latency, p95", _plain_time(row.latency_p95_ms)),
         ("Latency, p99", _plain_time(row.latency_p99_ms)),
         ("First token, p50", _timed(row.ttft_p50_ms, row.streamed, row.calls)),
         ("First token, p95", _plain_time(row.ttft_p95_ms)),
-        ("Estimate", _estimate(row)),
-        ("From cache", _cached(row)),
-        ("Cost, USD", _cost(row)),
     )
+
+
+def _row(row: ModelRow, *cells: tuple[str, str]) -> str:
+    variant = escape(row.prompt_variant) if row.prompt_variant else ""
     return (
         f'<tr>\n  <th scope="row"><span class="id" title="{escape(row.model_key)}">'
         f"{escape(row.model)}</span></th>\n"
@@ -170,6 +225,28 @@ def _figure_row(row: ModelRow) -> str:
         + "".join(f'  <td class="num" data-name="{name}">{said}</td>\n' for name, said in cells)
         + "</tr>"
     )
+
+
+def _fullness(row: ModelRow) -> str:
+    if row.fullness_p50 is None:
+        return formats.dash("no limit is known, or no count of the prompt")
+    said = escape(words.percent(row.fullness_p50))
+    return f"<span>{said}{_of(row.measured, row.calls)}</span>"
+
+
+def _nearly_all(row: ModelRow) -> str:
+    """The 95th percentile, and whether a model with a far smaller window would have done."""
+    if row.fullness_p95 is None:
+        return formats.dash()
+    is_small = row.fullness_p95 < _SMALL_SHARE and row.measured >= _LEAST_MEASURED
+    hint = _sub("a tenth of the limit would do") if is_small else ""
+    return f"<span>{escape(words.percent(row.fullness_p95))}{hint}</span>"
+
+
+def _tokens(tokens: int | None, told: int, calls: int) -> str:
+    if tokens is None:
+        return formats.dash("not reported")
+    return f"<span>{tokens:,}{_of(told, calls)}</span>"
 
 
 def _plain_time(ms: int | None) -> str:
@@ -196,10 +273,10 @@ def _cached(row: ModelRow) -> str:
     return f'<span title="{meant}">{said}{_of(row.cache_told, row.calls)}</span>'
 
 
-def _cost(row: ModelRow) -> str:
-    if row.cost_usd is None:
+def _usd(cost: float | None, priced: int, calls: int) -> str:
+    if cost is None:
         return formats.dash("no price in its budget, or no usage reported")
-    return f"<span>{escape(words.dollars(row.cost_usd))}{_of(row.priced, row.calls)}</span>"
+    return f"<span>{escape(words.dollars(cost))}{_of(priced, calls)}</span>"
 
 
 def _of(told: int, calls: int) -> str:
