@@ -30,6 +30,11 @@ document.addEventListener("DOMContentLoaded", () => {
   if (here) strip.scrollLeft = here.offsetLeft - (strip.clientWidth - here.offsetWidth) / 2;
 });
 
+// A choice is in force as it is made: to apply it once more is no step to go back from.
+document.addEventListener("htmx:beforeHistoryUpdate", ({ detail: { history: step } }) => {
+  if (step.path === window.location.pathname + window.location.search) step.type = "replace";
+});
+
 // What a form says of a field it judges while somebody types in it.
 document.addEventListener("htmx:afterRequest", () => {
   for (const judge of document.querySelectorAll("[data-judges]")) {

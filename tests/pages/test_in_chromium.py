@@ -453,6 +453,27 @@ def test_dragging_over_bars_looks_closer_and_back_is_exact(
     assert demo.problems() == []
 
 
+def test_filters_that_are_applied_twice_are_one_step_to_go_back_from(
+    demo: BrowserPage, served: Served
+) -> None:
+    """Choosing a level applies it; Apply after that made a step back that seemed to do nothing."""
+    before = f"{served.base_url}/calls/?project=demo&range=24h"
+    demo.goto(before)
+    demo.select_option("select[name=level]", "critical")
+    demo.wait_for_url("**level=critical**")
+
+    demo.evaluate(
+        "void (window.settled = new Promise("
+        "done => addEventListener('htmx:afterSettle', () => done(true), { once: true })))"
+    )
+    demo.click(".filters >> text=Apply")
+    assert demo.evaluate("window.settled")
+    demo.go_back()
+
+    demo.wait_for_url(before)
+    assert demo.problems() == []
+
+
 def test_a_bar_that_is_followed_by_a_key_leaves_the_focus_among_the_bars(
     demo: BrowserPage, served: Served
 ) -> None:
