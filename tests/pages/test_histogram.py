@@ -34,6 +34,8 @@ def test_parts_stand_on_each_other_as_high_as_they_count() -> None:
     assert first.parts[2].y + 17.0 == first.parts[1].y
     assert second.parts[0].height == 34.0
     assert (second.slot, second.slot_width) == (50.0, 50.0)
+    # Few bars are no walls: each stands at the beginning of its time.
+    assert (first.x, first.width, second.x) == (4.0, 8.0, 54.0)
     assert found.totals == (("is-critical", "Critical", 10), ("is-healthy", "Healthy", 40))
 
 

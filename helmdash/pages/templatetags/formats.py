@@ -256,15 +256,17 @@ def fill(health: Health) -> SafeString:
     if health.reason is HealthReason.SUSPECTED_CUT:
         # A share of the limit would be a share of a count that is not trusted.
         return _plain(
-            '<span class="fill"><span><b>{:,}</b> tokens reported</span>'
+            '<span class="fill"><span><b>{:,}</b> token{} reported</span>'
             '<span class="sub">not trusted</span></span>',
             prompt,
+            "" if prompt == 1 else "s",
         )
     if limit is None or health.hard_util is None:
         return _plain(
-            '<span class="fill"><span><b>{:,}</b> tokens</span>'
+            '<span class="fill"><span><b>{:,}</b> token{}</span>'
             '<span class="sub">limit unknown</span></span>',
             prompt,
+            "" if prompt == 1 else "s",
         )
     return _plain(
         '<span class="fill"><span><b>{}</b> · {:,} / {:,} tokens</span>{}'

@@ -104,7 +104,7 @@ def _call_row(
         output = formats.number(item.usage.completion_tokens)
         cells.append(f'<td class="num wide">{output}</td>')
     if shown.get("ended"):
-        cells.append(f"<td>{_ended(item)}{_trimmed(item)}</td>")
+        cells.append(f"<td>{_ENDED}{_ended(item)}{_trimmed(item)}</td>")
     cells.append(added_cells(context, shown["added"], item))
     if shown.get("started"):
         taken = item.latency_ms
@@ -149,6 +149,10 @@ def _talk(item: CallView) -> str:
     number = "" if item.generation is None else sub(f"generation {item.generation:,}")
     address = address_of("conversation", item.conversation)
     return f'<a class="id" href="{address}" title="{name}">{name}</a>{number}'
+
+
+# A card has no head of a column to say what the word is.
+_ENDED = '<span class="only-narrow small soft">ended </span>'
 
 
 def _ended(item: CallView) -> str:

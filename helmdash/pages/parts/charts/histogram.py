@@ -20,6 +20,8 @@ _TOP: Final = 6.0
 _BOTTOM: Final = 74.0
 # Between bars, as a share of a bar's room: a hair where there are many.
 _GAP: Final = 0.16
+# Where there are few, a bar stands at the beginning of its room: one as wide as a page is a wall.
+_MOST_WIDE: Final = 8.0
 # A part of a bar that is there at all is seen.
 _LEAST_PX: Final = 1.5
 _MOST_LABELS: Final = 6
@@ -163,7 +165,7 @@ def _column(
     gap = room * _GAP
     return Column(
         x=round(at + gap / 2, 3),
-        width=round(room - gap, 3),
+        width=round(min(room - gap, _MOST_WIDE), 3),
         slot=round(at, 3),
         slot_width=round(room, 3),
         parts=_parts(bar, most, words),
