@@ -86,6 +86,9 @@ _BROKEN_CARDS = """
 """
 
 
+# --ink of tokens.css in the light scheme.
+_INK = "rgb(21, 32, 43)"
+
 # By server: the cookies of a person who is signed in; and who holds the demo data. A
 # password takes 0.3 s to hash, the demo data two to load.
 _signed_in: dict[Path, Any] = {}
@@ -432,6 +435,27 @@ def test_a_tab_says_how_much_is_critical_and_may_be_paused(
     browser_page.wait_for_url("**range=7d**")
     assert browser_page.evaluate("window.isTheSame")
     assert browser_page.problems() == []
+
+
+def test_on_paper_a_page_is_light_and_has_nothing_to_press(
+    demo: BrowserPage, served: Served
+) -> None:
+    demo.emulate_media(media="print", color_scheme="dark")
+    for path in ("/", "/conversations/move-billing-to-v2/", "/calls/?level=critical", "/weekly/"):
+        demo.goto(f"{served.base_url}{path}")
+        shown = demo.evaluate(
+            "[...document.querySelectorAll('.rail, button, .jump')]"
+            ".filter(e => e.checkVisibility()).map(e => e.outerHTML.slice(0, 80))"
+        )
+        ink = demo.evaluate("getComputedStyle(document.querySelector('h1')).color")
+        assert (path, shown, ink) == (path, [], _INK)
+    # What the list was asked for stays.
+    demo.goto(f"{served.base_url}/calls/?level=critical")
+    shown = demo.evaluate(
+        "[...document.querySelectorAll('.filters > div')].filter(e => e.checkVisibility())"
+        ".map(e => e.querySelector('label').innerText)"
+    )
+    assert shown == ["Level"]
 
 
 def test_dragging_over_bars_looks_closer_and_back_is_exact(
