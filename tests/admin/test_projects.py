@@ -100,7 +100,7 @@ def test_what_is_kept_of_prompts_is_explained(operator: Client, project: Project
     page = text_of(operator.get(change(project)))
 
     assert "Off: no prompt and no answer is stored" in page
-    assert "deleted by `retain`" in page
+    assert "deleted by retain" in page
 
 
 def test_own_patterns_are_lines_and_bad_ones_are_named(operator: Client) -> None:

@@ -88,6 +88,14 @@ def test_a_typed_key_is_used_and_never_shown(
     assert KEY not in repr(endpoint)
 
 
+def test_what_to_type_is_set_apart_in_the_help_of_a_field(operator: Client) -> None:
+    """Help texts are the models', which have backticks; they were shown as they are."""
+    html = operator.get(ADD).content.decode()
+
+    assert "What stands before the slash in <code>provider/model</code>" in html
+    assert "`" not in html.split("<form", 1)[1].split("</form>", 1)[0]
+
+
 def test_a_key_stays_when_the_form_is_saved_without_one(operator: Client) -> None:
     operator.post(ADD, sent(key=KEY))
     row = Upstream.objects.get(name="acme")

@@ -7,6 +7,7 @@ for each table. Rows without a project concern every project, and are the superu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from typing import Any, Final, TypeVar
 
@@ -18,6 +19,8 @@ from django.db import transaction
 from django.db.models import ForeignKey, Model, QuerySet
 from django.forms import BaseInlineFormSet, Media, ModelChoiceField
 from django.http import HttpRequest, HttpResponse
+from django.utils.html import escape
+from django.utils.safestring import mark_safe
 
 from helmdash.core.access.permissions import Person
 from helmdash.records.access.rights import has_permission, person_of, projects_with, visible_rows
@@ -29,6 +32,8 @@ _M = TypeVar("_M", bound=Model)
 _P = TypeVar("_P", bound=Model)
 
 
+# Escaped before: a backtick is an entity in no text of HTML.
+_CODE = re.compile("`([^`]+)`")
 _NO_ROWS = "Nothing was done: what was selected is no row of this list."
 
 
@@ -191,6 +196,13 @@ class ScopedModelAdmin(Light, SoundSelection, Noted, _RowPermissions, typed.Mode
         """The form class, with the person beside it."""
         form = super().get_form(request, obj, change, **kwargs)
         return type(form.__name__, (form,), {"person": person_of(request.user)})
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """What to type is set apart in a help text, which is a model's and has it in backticks."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None and "`" in field.help_text:
+            field.help_text = mark_safe(_CODE.sub(r"<code>\1</code>", escape(field.help_text)))  # noqa: S308
+        return field
 
 
 class NamedCells(BaseInlineFormSet):  # type: ignore[type-arg]  # cannot be subscripted
