@@ -255,3 +255,22 @@ def test_a_fall_stands_among_what_left_the_context(owner: Client, project: Proje
     left = html.split('aria-labelledby="left"', 1)[1].split("</section>", 1)[0]
     assert "51,000" in left
     assert "Nothing was reported" not in left
+
+
+def test_what_came_from_the_cache_is_told_of_each_generation(
+    owner: Client, project: ProjectInfo
+) -> None:
+    """A prefix that broke shows as a share that falls from one call to the next; nothing said of a
+    cache is no zero."""
+    for cached in (0, 950, None):
+        told = {} if cached is None else {"prompt_tokens_details": {"cached_tokens": cached}}
+        usage = {"prompt_tokens": 1_000, "completion_tokens": 1, **told}
+        record(make_capture(conversation="talk", usage=usage), project=project)
+
+    html = owner.get("/conversations/talk/").content.decode()
+    table = html.split("Prompt tokens by generation", 1)[1].split("</table>", 1)[0]
+    cells = [re.findall(r'<td class="num">(.*?)</td>', row)[2] for row in table.split("<tr>")[2:]]
+
+    assert cells[0] == '0<span class="sub">0 %</span>'
+    assert cells[1] == '950<span class="sub">95 %</span>'
+    assert "not reported" in cells[2]

@@ -41,6 +41,7 @@ class CurvePoint:
     composition: Composition | None = None
     images: int | None = None  # how many of them were sent
     routes: tuple[str, ...] = ()  # the doors that told of it
+    cached_tokens: int | None = None  # of the prompt's, those that the provider read from its cache
 
     @property
     def is_trusted(self) -> bool:
@@ -85,6 +86,7 @@ def curve_of(
         "started_at",
         "sent_images",
         "routes",
+        "cached_tokens",
         *COMPOSITION_COLUMNS,
     )[:CURVE_POINTS]
     return tuple(
@@ -105,6 +107,7 @@ def curve_of(
             composition=composition_of(told),
             images=images,
             routes=split_routes(routes),
+            cached_tokens=cached,
         )
         for (
             generation,
@@ -123,6 +126,7 @@ def curve_of(
             at,
             images,
             routes,
+            cached,
             *told,
         ) in reversed(list(newest))
     )
