@@ -116,7 +116,31 @@ def test_an_empty_page_says_what_comes_next(owner: Client, project: ProjectInfo)
     add_channel(owner)
 
     assert "Add a channel first" not in text_of(owner, PAGE)
-    assert "Choose below what to watch" in text_of(owner, PAGE)
+    assert "choose below what to watch" in text_of(owner, PAGE)
+
+
+def test_the_usual_rules_are_one_press_and_each_is_there_once(
+    owner: Client, viewer: Client, project: ProjectInfo
+) -> None:
+    assert "Add the usual rules" not in text_of(owner, PAGE)
+    owner.post(SAVE_RULE, {"do": "usual"})
+    assert "choose a channel" in text_of(owner, PAGE)
+    assert not AlertRule.objects.exists()
+
+    channel = add_channel(owner)
+    assert "Add the usual rules" in text_of(owner, PAGE)
+    assert "Add the usual rules" not in text_of(viewer, PAGE)
+    for _ in range(2):
+        owner.post(SAVE_RULE, {"do": "usual"})
+
+    rules = {rule.kind: rule for rule in AlertRule.objects.all()}
+    assert sorted(rules) == ["cut", "failing", "level", "refusal"]
+    assert AlertRule.objects.count() == 4
+    assert {(rule.enabled, tuple(rule.channels)) for rule in rules.values()} == {
+        (True, (channel.pk,))
+    }
+    assert (rules["level"].level, rules["failing"].threshold) == ("critical", 5)
+    assert "Add the usual rules" not in text_of(owner, PAGE)
 
 
 def test_apprise_is_offered_where_the_operator_named_urls(

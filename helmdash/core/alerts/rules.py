@@ -161,6 +161,23 @@ class RuleSettings:
     quiet: QuietHours | None = None
 
 
+# What a team wants to hear of before it knows its own figures: somebody's work is at stake, and the
+# defaults are quiet where all is well. Silence depends on office hours, rates on a week before.
+USUAL: Final = (RuleKind.LEVEL, RuleKind.CUT, RuleKind.REFUSAL, RuleKind.FAILING)
+
+
+def usual(kind: RuleKind) -> RuleSettings:
+    """A rule of a kind as it is proposed: called what it watches, with its defaults."""
+    row = KINDS[kind]
+    return RuleSettings(
+        name=row.words,
+        kind=kind,
+        level="critical" if row.takes_level else "",
+        threshold=row.threshold.default if row.threshold else None,
+        minutes=row.minutes.default if row.minutes else None,
+    )
+
+
 def name_problem(name: str) -> str | None:
     """Why a rule or a channel may not be called so; None when it may."""
     if not name.strip() or len(name) > NAME_CHARS:

@@ -210,6 +210,29 @@ def save_rule(
     return saved.pk
 
 
+def add_usual_rules(*, actor: Actor, project_id: int, now: datetime) -> int:
+    """A rule of each kind of core_rules.USUAL that the project has none of, with its defaults, that
+    tells every channel that is on: how many were added. Raises Forbidden and AlertProblem (no
+    channel is on, or there are too many rules)."""
+    require(actor, Right.CHANGE_SETTINGS, project_id=project_id)
+    on = AlertChannel.objects.filter(project_id=project_id, enabled=True, gone_at__isnull=True)
+    channels = tuple(on.order_by("pk").values_list("pk", flat=True))
+    had = set(AlertRule.objects.filter(project_id=project_id).values_list("kind", flat=True))
+    wanted = [core_rules.usual(kind) for kind in core_rules.USUAL if kind.value not in had]
+    for rule in wanted:
+        edit = RuleEdit(
+            name=rule.name,
+            kind=rule.kind,
+            level=rule.level,
+            threshold=rule.threshold,
+            minutes=rule.minutes,
+            channels=channels,
+            enabled=True,
+        )
+        save_rule(actor=actor, project_id=project_id, edit=edit, now=now)
+    return len(wanted)
+
+
 def delete_rule(*, actor: Actor, project_id: int, rule_id: int, now: datetime) -> None:
     """Delete a rule with its alerts and messages, after its channels are told that what it told of
     is over. Nothing where it is gone. Raises Forbidden."""

@@ -136,14 +136,14 @@ class RuleForm(forms.Form):
     @staticmethod
     def values_for(kind: RuleKind) -> dict[str, object]:
         """What the form of a new rule of a kind begins with."""
-        row = rules.KINDS[kind]
+        row = rules.usual(kind)
         return {
             "kind": kind,
-            "name": row.words,
-            "level": "critical",
-            "threshold": row.threshold.default if row.threshold else None,
-            "minutes": row.minutes.default if row.minutes else None,
-            "group_s": rules.DEFAULT_GROUP_S,
+            "name": row.name,
+            "level": row.level,
+            "threshold": row.threshold,
+            "minutes": row.minutes,
+            "group_s": row.group_s,
             "zone": "UTC",
             "enabled": True,
         }

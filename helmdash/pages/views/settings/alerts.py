@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -18,6 +20,7 @@ from helmdash.core.alerts import channels as core_channels
 from helmdash.core.alerts import rules as core_rules
 from helmdash.core.alerts.channels import ChannelKind
 from helmdash.core.alerts.rules import RuleKind
+from helmdash.core.text.counts import count_of
 from helmdash.operations.alerts import acknowledging, editing
 from helmdash.operations.alerts.editing import AlertProblem, SavedChannel
 from helmdash.pages import scope
@@ -83,9 +86,12 @@ def rule_page(request: PageRequest) -> HttpResponse:
 @post_only("alert-rule")
 @takes(Right.CHANGE_SETTINGS)
 def save_rule(request: PageRequest) -> HttpResponse:
-    """Store a rule, delete it, or show what it would have said last week (`do`)."""
+    """Store a rule, or the usual ones, delete it, or show what it would have said last week
+    (`do`)."""
     scoped = scope.read(request)
     now = timezone.now()
+    if request.POST.get("do") == "usual":
+        return _add_usual(request, now)
     do, rule = request.POST.get("do", ""), _find_rule(request, request.POST.get("id", ""))
     if do == "delete" and rule:
         editing.delete_rule(
@@ -113,6 +119,17 @@ def save_rule(request: PageRequest) -> HttpResponse:
         _blame(form, problem)
         return _show_rule(request, form, kind, rule, status=422)
     messages.success(request, f"The rule {form.cleaned_data['name']} is saved.")
+    return HttpResponseRedirect(reverse("alerts"))
+
+
+def _add_usual(request: PageRequest, now: datetime) -> HttpResponse:
+    scoped = scope.read(request)
+    try:
+        added = editing.add_usual_rules(actor=scoped.actor, project_id=scoped.project.id, now=now)
+    except AlertProblem as problem:
+        messages.error(request, str(problem))
+    else:
+        messages.success(request, f"{count_of(added, 'rule')} added. Each can be changed below.")
     return HttpResponseRedirect(reverse("alerts"))
 
 
