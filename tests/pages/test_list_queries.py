@@ -165,7 +165,7 @@ def test_every_list_names_what_it_cannot_read_and_counts_its_values(
     wrong = owner.get(f"/{noun}/", {"query": "colour:red", "density": "compact"})
     assert (wrong.status_code, "no such field" in wrong.content.decode()) == (400, True)
     html = owner.get(f"/query/{noun}/").content.decode()
-    links = re.findall(rf'href="(/{noun}/\?[^"]*)">([^<]+)</a> <span class="soft">(\d+)', html)
+    links = re.findall(rf'href="(/{noun}/\?[^"]*)">([^<]+)</a> <span class="num">(\d+)', html)
     assert (faults(html), len(links) > 2) == ([], True)
     for address, value, count in links:
         shown = owner.get(address.replace("&amp;", "&"), follow=True).content.decode()

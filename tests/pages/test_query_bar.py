@@ -207,7 +207,7 @@ def test_fields_and_values_are_completed_with_their_counts(owner: Client, filled
 
 def test_values_are_counted_and_lead_to_their_calls(owner: Client, filled: str) -> None:
     html = owner.get("/query/calls/?query=has:conversation&range=7d").content.decode()
-    links = re.findall(r'href="(/calls/\?[^"]*)">([^<]+)</a> <span class="soft">(\d+)', html)
+    links = re.findall(r'href="(/calls/\?[^"]*)">([^<]+)</a> <span class="num">(\d+)', html)
 
     assert "Of all 7 calls that fit" in html
     assert re.search(r'<a href="/calls/[^"]*" aria-current="page">Calls<', html)
