@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -139,11 +140,14 @@ def test_fill_makes_no_percentage_up() -> None:
     silent = make_health(prompt_tokens=None, reason=HealthReason.USAGE_UNAVAILABLE, hard_util=None)
     endless = make_health(limit_tokens=None, limit_source=None, hard_util=None)
 
-    assert "usage not reported" in formats.fill(silent)
+    # Shown where nobody can point at the dash, and read aloud once.
+    told = 'class="sub only-narrow" aria-hidden="true">usage not reported<'
+    assert told in formats.fill(silent)
     assert "%" not in formats.fill(silent)
     assert "<b>96,000</b> tokens" in formats.fill(endless)
     assert "limit unknown" in formats.fill(endless)
     assert "%" not in formats.fill(endless)
+    assert "<b>1</b> token<" in formats.fill(replace(endless, prompt_tokens=1))
 
 
 def test_a_verdict_says_by_how_much_a_line_was_passed() -> None:

@@ -37,7 +37,8 @@ _STATES = {
 }
 _REASONS = {
     HealthReason.USAGE_UNAVAILABLE: "usage not reported",
-    HealthReason.MODEL_LIMIT_UNAVAILABLE: "limit unknown: neither a budget nor the model names one",
+    # Also where one was named, and a larger prompt was answered.
+    HealthReason.MODEL_LIMIT_UNAVAILABLE: "limit unknown: no budget or model names one that holds",
     HealthReason.SUSPECTED_CUT: "probably cut upstream",
     HealthReason.NO_MAIN_CALL: "only side calls so far",
 }

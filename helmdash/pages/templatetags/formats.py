@@ -247,12 +247,22 @@ def is_forced(process: ProcessLedger) -> bool:
     return process.stopped_at is not None and process.stopped_at > process.seen_at
 
 
+@lru_cache(_KEPT)
+def _unknown_fill(why: str) -> SafeString:
+    """A dash, and beside it its reason where nobody can point at it: on a phone."""
+    return format_html(
+        '<span class="fill">{}<span class="sub only-narrow" aria-hidden="true">{}</span></span>',
+        dash(why),
+        why,
+    )
+
+
 @register.simple_tag
 def fill(health: Health) -> SafeString:
     """How full: percent and tokens, with the name of what they are measured against."""
     prompt, limit = health.prompt_tokens, health.limit_tokens
     if prompt is None:
-        return dash(words.reason(health) or "usage not reported")
+        return _unknown_fill(words.reason(health) or "usage not reported")
     if health.reason is HealthReason.SUSPECTED_CUT:
         # A share of the limit would be a share of a count that is not trusted.
         return _plain(
