@@ -24,6 +24,7 @@ from helmdash.queries.evidence.net_value import net_report
 from helmdash.queries.failures import GroupState
 from tests.factories import make_capture, make_key, make_suggestion, record
 
+_TAGS = re.compile(r"<[^>]+>")
 _LINK = re.compile(r"(?<!\\)\[((?:[^\]\\]|\\.)*)\]\(([^)]*)\)")
 
 
@@ -125,6 +126,22 @@ def test_markdown_and_mail_say_what_their_net_values_leave_out(
     monkeypatch.setattr(weekly, "net_report", partial(net_report, most=1))
     said = _LINK.sub(r"\1", owner.get("/weekly/report.md").getvalue().decode())
     assert "- Net values are of the newest 200 Trims and 200 fresh starts" in said
+
+
+def test_what_shortening_came_to_is_said_once_where_nothing_of_it_is_known(
+    owner: Client, project: ProjectInfo
+) -> None:
+    """It read "not known of 1; 1 unknown, 1 unknown in USD"; and a week without a cut "0 bytes by 0
+    Trims"."""
+    empty = _TAGS.sub(" ", owner.get("/weekly/").getvalue().decode())
+    trim = CapturedTrim(before_bytes=900, after_bytes=600)
+    record(make_capture(id="first", conversation="talk", trim=trim, sent=SentSizes(bytes=600)))
+
+    said = " ".join(_TAGS.sub(" ", owner.get("/weekly/").getvalue().decode()).split())
+
+    assert "none was cut" in empty
+    assert "not known for any of 1" in said
+    assert "unknown in USD" not in said
 
 
 def test_edits_by_keys_and_the_shell_are_edits_too(owner: Client, project: ProjectInfo) -> None:
