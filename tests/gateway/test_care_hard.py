@@ -10,8 +10,8 @@ import pytest
 
 from helmdash.core.care.restarts import Beginning, HistoryEntry, Speaker
 from helmdash.gateway.remediation.recent_restarts import RecentRestarts
-from tests.gateway.house import CRITICAL, MODELS, TOOLS, Agent, House
-from tests.gateway.narrow import BYTES_PER_TOKEN, WINDOW, texts
+from tests.gateway.house import CRITICAL, MODELS, OPTIMAL, TOOLS, Agent, House
+from tests.gateway.narrow import BYTES_PER_TOKEN, IMAGE, WINDOW, texts
 from tests.gateway.test_care import PACKAGE, actions, rounds, sent_to
 
 pytestmark = pytest.mark.xdist_group("care")
@@ -43,6 +43,48 @@ def test_the_countdown_plays_out_at_any_ratio(
     assert counted[clear - 5 : clear] == ["4", "3", "2", "1", "0"]
     assert [headers["x-helmdash-level"] for headers in agent.headers][clear - 6] == "critical"
     assert house.narrow.refusals.get(model.partition("/")[2]) is None
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("tokens", "told"),
+    [
+        (OPTIMAL + 300, ["none", "guide", "guide", "guide", "guide", "none", "none"]),
+        (CRITICAL + 300, ["none", *["record_prompt"] * 5, "clear"]),
+    ],
+)
+def test_tokens_that_are_not_in_the_text_leave_room_for_our_words(
+    house: House, mark: str, tokens: int, told: list[str]
+) -> None:
+    # By the text's own bytes per token, each of our words would count as hundreds.
+    model = f"{MODELS['openai']}-{mark}"
+    house.narrow.unwritten[model.partition("/")[2]] = tokens
+    with house.sdk() as sdk:
+        agent = Agent(sdk=sdk, model=model, page_bytes=4)
+        agent.ask("one", tools=999, most=len(told))
+
+    assert actions(agent) == told
+
+
+@pytest.mark.one_database
+def test_images_by_their_address_are_dropped_where_they_are_too_many(
+    house: House, mark: str
+) -> None:
+    # A few bytes less, and 6,000 tokens.
+    image = {"type": "image_url", "image_url": {"url": IMAGE}}
+    with house.sdk() as sdk:
+        agent = Agent(sdk=sdk, model=f"{MODELS['openai']}-{mark}")
+        for number in range(1, 4):
+            text = {"type": "text", "text": f"ask {number} tools=0"}
+            agent.messages.append({"role": "user", "content": [text, image]})
+            agent.messages.append(agent.generate())
+
+    call = house.call(agent.headers[-1]["x-helmdash-call-id"])
+    sent = sent_to(house, agent.model)[-1]["messages"]
+    assert actions(agent)[-1] == "clear"
+    assert [attempt["number"] for attempt in call["attempts"]] == [1, 2]
+    assert sent[-1] == agent.messages[-2]
+    assert json.dumps(sent).count(IMAGE) == 1
 
 
 @pytest.mark.one_database

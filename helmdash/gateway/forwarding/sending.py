@@ -52,7 +52,7 @@ class Sender:
                 exchange.refused_window = reply.refused_window or exchange.refused_window
             if not isinstance(reply, ErrorReply | WholeReply) or not reply.too_long:
                 return reply
-            shorter = await self._fresh_starts.shorten(exchange, client)
+            shorter = await self._fresh_starts.shorten(exchange, client, is_refused=True)
             if shorter is None:
                 return reply
             exchange.refused_attempts = reply.too_long

@@ -34,12 +34,23 @@ def is_too_long(exchange: Exchange, outgoing: OutgoingRequest, newest: care.Newe
 
 def expected_tokens(
     exchange: Exchange, outgoing: OutgoingRequest, newest: care.Newest | None
-) -> float:
+) -> int:
     """The tokens of a request, by the reading of the call before; 0: there is no reading (newest
     None)."""
     if newest is None or newest.model != exchange.model:
-        return 0.0
-    return newest.prompt_tokens * outgoing.text_bytes / newest.sent_bytes
+        return 0
+    return newest.tokens_of(outgoing.text_bytes)
+
+
+def is_told_by_bytes(exchange: Exchange, size_bytes: int) -> bool:
+    """Whether the bytes of a request that was refused can be what is too long of it.
+
+    A token has a byte at least. With fewer bytes than the model takes tokens it is something that
+    they only name (images by their address, files), or that the provider adds by itself.
+    """
+    budget = exchange.budget
+    takes = exchange.refused_window or (None if budget is None else budget.limit_tokens)
+    return takes is None or size_bytes > takes
 
 
 def limit_tokens(exchange: Exchange) -> float:

@@ -48,6 +48,10 @@ class Restart:
     inserts: tuple[tuple[int, str], ...]
 
 
+# Of text whose own is not known: prose has more, code and Chinese about as many.
+_BYTES_PER_TOKEN = 3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newest:
     """The sizes of the open round's newest call, where they can be trusted: tokens as reported, and
@@ -58,7 +62,14 @@ class Newest:
     sent_bytes: int
 
     def tokens_of(self, sent_bytes: int) -> int:
-        """The tokens that a request of so many bytes has, by this call's bytes per token."""
+        """The tokens that a request of so many bytes has, by this call's bytes per token.
+
+        A token has a byte at least. Where this call had more tokens, they were not of its text
+        (images by their address, files, a prompt of the server's own), and they don't grow with it.
+        """
+        more = sent_bytes - self.sent_bytes
+        if more > 0 and self.prompt_tokens > self.sent_bytes:
+            return self.prompt_tokens + more // _BYTES_PER_TOKEN
         return self.prompt_tokens * sent_bytes // self.sent_bytes
 
 
