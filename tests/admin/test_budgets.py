@@ -132,12 +132,6 @@ def test_the_list_costs_the_same_number_of_queries_whatever_was_recorded(
             "critical_max_tokens",
             "above the limit",
         ),
-        # a longest input that does not fit the window
-        (
-            {"context_length": 8_000, "input_length": 9_000},
-            "input_length",
-            "larger than context_length",
-        ),
         # the same key in other letters
         ({"key": "ACME/one"}, "key", "exists already"),
         # a second fallback
@@ -165,6 +159,17 @@ def test_what_is_wrong_is_said_beside_its_field(
     assert list(errors) == [field]
     assert sentence in errors[field][0]
     assert sentence in text_of(response)
+
+
+def test_an_input_longer_than_the_window_is_pointed_out_and_saved(operator: Client) -> None:
+    lengths = {"context_length": 8_000, "input_length": 9_000, "critical_max_tokens": 7_000}
+    given = {**NUMBERS, **lengths, "optimal_max_tokens": 6_000, "key": "acme/one"}
+
+    response = operator.post(ADD, filled(operator, ADD, **given), follow=True)
+
+    assert Budget.objects.get(key="acme/one").input_length == 9_000
+    note = "The input_length (9000) is larger than the context_length (8000)"
+    assert note in text_of(response)
 
 
 def test_a_prefix_that_shadows_another_row_is_pointed_out_and_saved(operator: Client) -> None:

@@ -24,8 +24,10 @@ def _member(field: FigureField) -> Any:
     """What a body may say of the field."""
     kind = field.kind
     if issubclass(kind, Enum):
-        # As JSON says it: in strict mode an enum would want its member.
-        found: Any = Literal[tuple(each.value for each in kind)]
+        # As JSON says it: in strict mode an enum would want its member. The empty word, as helmdeck
+        # writes it in its table, is none.
+        words = tuple(each.value for each in kind)
+        found: Any = Literal[("", *words) if field.may_be_none else words]
     elif kind is str:
         found = Word255
     else:

@@ -15,8 +15,19 @@ def budget_problems(budget: BudgetSpec) -> tuple[tuple[str, str], ...]:
     return (
         *_key_problems(budget),
         *_fallback_problems(budget),
-        *_window_problems(budget),
         *_threshold_problems(budget),
+    )
+
+
+def length_note(budget: BudgetSpec) -> str | None:
+    """What a person should know of the two lengths; None: nothing. Never an error: which of them is
+    smaller, the limit goes by it."""
+    window, longest = budget.context_length, budget.input_length
+    if window is None or longest is None or longest <= window:
+        return None
+    return (
+        f"The input_length ({longest}) is larger than the context_length ({window}): the smaller"
+        " one is the limit. Is one of them a slip?"
     )
 
 
@@ -58,21 +69,6 @@ def _fallback_problems(budget: BudgetSpec) -> list[tuple[str, str]]:
             ("fallback_model", "Name another model: this one cannot stand in for itself.")
         )
     return problems
-
-
-def _window_problems(budget: BudgetSpec) -> list[tuple[str, str]]:
-    window, longest = budget.context_length, budget.input_length
-    if window is not None and longest is not None and longest > window:
-        return [
-            (
-                "input_length",
-                (
-                    f"input_length ({longest}) is larger than context_length ({window}). "
-                    "Lower it or leave it empty."
-                ),
-            )
-        ]
-    return []
 
 
 def _threshold_problems(budget: BudgetSpec) -> list[tuple[str, str]]:

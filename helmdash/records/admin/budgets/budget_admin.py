@@ -16,7 +16,7 @@ from django.utils.text import Truncator
 from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.core.budgets.figures import Section
 from helmdash.records.admin.budgets.form import PREVIEW, BudgetForm, is_fallback
-from helmdash.records.admin.budgets.notes import shadow_notes
+from helmdash.records.admin.budgets.notes import notes_of
 from helmdash.records.admin.budgets.preview import preview
 from helmdash.records.admin.budgets.tables import SEEN_DAYS, models_by_budget
 from helmdash.records.admin.clock import now
@@ -173,10 +173,10 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ScopedModelAdmin[Budget]):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Add the notes about neighbouring keys and, if asked for, the preview."""
+        """Add the notes about the row and, if asked for, the preview."""
         form = context["adminform"].form
         if form.instance.pk:
-            context["notes"] = shadow_notes(form.instance)
+            context["notes"] = notes_of(form.instance)
         if PREVIEW in request.POST and not form.errors:
             context["preview"] = preview(form.instance)
         row = form.instance if form.instance.pk else None
@@ -237,7 +237,7 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ScopedModelAdmin[Budget]):
         return None
 
     def _say_notes(self, request: HttpRequest, row: Budget) -> None:
-        for note in shadow_notes(row):
+        for note in notes_of(row):
             messages.warning(request, note)
 
 

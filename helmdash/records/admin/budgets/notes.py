@@ -1,10 +1,11 @@
-"""What a person should know about a budget row beside the others: a note, never an error."""
+"""What a person should know about a budget row by itself and beside the others: a note, never an
+error."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helmdash.core.budgets.budget_rules import shadowed_keys
+from helmdash.core.budgets.budget_rules import length_note, shadowed_keys
 from helmdash.records.admin.budgets.tables import same_scope
 from helmdash.records.models import Budget
 
@@ -12,8 +13,14 @@ from helmdash.records.models import Budget
 _MOST_KEYS = 8
 
 
-def shadow_notes(budget: Budget) -> tuple[str, ...]:
-    """Sentences about rows that take models from this one, or lose models to it. One query."""
+def notes_of(budget: Budget) -> tuple[str, ...]:
+    """Sentences about its lengths, and about rows that take models from it, or lose models to it.
+    One query at most."""
+    lengths = length_note(budget.to_core())
+    return (*([lengths] if lengths else []), *_shadow_notes(budget))
+
+
+def _shadow_notes(budget: Budget) -> tuple[str, ...]:
     if not budget.key:
         return ()
     others = same_scope(Budget.objects.order_by("key"), budget)
