@@ -198,7 +198,7 @@ class _Reading:
     def _leave_out(self, count: int, most: int) -> None:
         self.left_out = count
         if most == 1:
-            self.note(f"Only the first step was asked for; {_count(count)} after it left out.")
+            self.note(f"Only the first step was asked for; {_count(count)} left out after it.")
             return
         self.is_partial = True
         self.note(f"A plan has at most {most} steps; {_count(count)} left out.")
