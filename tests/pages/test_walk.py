@@ -14,7 +14,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.capture import Capture, CapturedTrim
 from helmdash.core.calls.routes import CallRoute
 from helmdash.pages.lists.list_forms import CallFilterForm
 from helmdash.queries.access.access import ProjectInfo
@@ -486,6 +486,21 @@ def test_older_leads_through_all_pages_without_gap(
         path = older[0].split('"', 1)[0].replace("&amp;", "&") if older else ""
 
     assert len(seen) == len(set(seen)) == 120
+
+
+def test_where_nothing_was_fitted_the_trims_that_programs_report_are_a_step_away(
+    owner: Client, project: ProjectInfo
+) -> None:
+    trim = CapturedTrim(before_bytes=1_000, after_bytes=250)
+    record(make_capture(id="cut-elsewhere", trim=trim), project=project)
+    record(make_capture(id="whole"), project=project)
+
+    html = owner.get("/trims/").content.decode()
+    (path,) = re.findall(r'href="(/calls/[^"]+)"', html.split("No catalog was fitted yet", 1)[1])
+    found = owner.get(unescape(path)).content.decode()
+
+    assert "/calls/cut-elsewhere/" in found
+    assert "/calls/whole/" not in found
 
 
 def test_each_empty_list_says_which_kind_of_empty_it_is(
