@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from helmdash.core.budgets.levels import Level
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.calls import calls
@@ -22,6 +24,31 @@ def test_a_repeat_is_answered_as_the_first_time(project: ProjectInfo) -> None:
 
     assert again == replace(first, duplicate=True)
     assert Call.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        # masked before it is stored
+        "Incorrect API key provided: sk-abcdefghijklmnopqrstuvwxyz012345",
+        # cut before it is stored
+        "no such key: " + "é" * 3_000,
+    ],
+)
+def test_a_cause_is_told_the_first_time_as_it_is_kept(project: ProjectInfo, said: str) -> None:
+    refused = make_capture(
+        id="one", usage=None, status="error", http_status=401, error_message=said
+    )
+    (first,) = record(project, refused)
+
+    (again,) = record(project, refused)
+
+    kept = calls.find(project_id=project.id, call_id="one")
+    assert kept is not None
+    assert first.cause is not None
+    assert again == replace(first, duplicate=True)
+    assert kept.call.cause == first.cause
+    assert "sk-abc" not in first.cause.detail
 
 
 def test_a_repeat_with_another_body_changes_nothing(project: ProjectInfo) -> None:
