@@ -145,6 +145,22 @@ def test_one_verdict_whatever_the_upstream_speaks(hostile: Mapping[str, Any]) ->
         assert len(set(found.values())) == 1, (shape, found)
 
 
+# Clients draw them of all 64 bits, and OpenAI's API says that they may.
+@pytest.mark.parametrize("seed", [2**53 + 1, 2**63 - 1, -(2**63)])
+def test_a_seed_of_64_bits_is_sent(seed: int) -> None:
+    said: dict[str, Any] = {
+        "seed": seed,
+        "options": {"seed": seed},
+        "generationConfig": {"seed": seed},
+    }
+    for shape in SHAPES:
+        text = written(chat(shape, MODEL, **said))
+
+        found = {kind: verdict(shape, kind, text) for kind in UPSTREAMS}
+
+        assert set(found.values()) == {"sent"}, (shape, found)
+
+
 # Texts that json.dumps does not write.
 @pytest.mark.parametrize(
     ("place", "is_refused"),

@@ -168,6 +168,7 @@ def test_a_conversation_with_everything_is_read() -> None:
             (Tool(name="f", parameters=SCHEMA, strict=True),),
         ),
         ({"tools": [{"type": "web_search"}]}, "tools", ()),
+        ({"seed": 2**63 - 1}, "seed", 2**63 - 1),
         ({"response_format": {"type": "json_object"}}, "json_mode", JsonMode()),
         ({"response_format": {"type": "text"}}, "json_mode", None),
         (

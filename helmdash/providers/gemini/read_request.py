@@ -19,6 +19,7 @@ from helmdash.providers.shared.members import (
     number_at,
     object_at,
     object_item,
+    seed_at,
     text_at,
     texts_at,
 )
@@ -90,7 +91,7 @@ def read_request(body: Object, *, model: str | None, stream: bool | None) -> Cha
         top_p=number_at(config, "topP", path=path),
         top_k=count_at(config, "topK", path=path),
         stop=texts_at(config, "stopSequences", path=path),
-        seed=count_at(config, "seed", path=path),
+        seed=seed_at(config, "seed", path=path),
         presence_penalty=number_at(config, "presencePenalty", path=path),
         frequency_penalty=number_at(config, "frequencyPenalty", path=path),
         reasoning_effort=effort,

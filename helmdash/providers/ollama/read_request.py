@@ -17,6 +17,7 @@ from helmdash.providers.shared.members import (
     number_at,
     object_at,
     object_item,
+    seed_at,
     text_at,
     texts_at,
 )
@@ -106,7 +107,7 @@ def _request(
         top_p=number_at(options, "top_p", path="options"),
         top_k=count_at(options, "top_k", path="options"),
         stop=texts_at(options, "stop", path="options"),
-        seed=count_at(options, "seed", path="options"),
+        seed=seed_at(options, "seed", path="options"),
         presence_penalty=number_at(options, "presence_penalty", path="options"),
         frequency_penalty=number_at(options, "frequency_penalty", path="options"),
         reasoning_effort=_effort(body.get("think")),

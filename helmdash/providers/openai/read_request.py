@@ -16,6 +16,7 @@ from helmdash.providers.shared.members import (
     object_at,
     object_item,
     required_object_at,
+    seed_at,
     texts_at,
 )
 from helmdash.providers.shared.reported import object_in
@@ -76,7 +77,7 @@ def _read_rare(body: Object) -> dict[str, Any]:
         "json_mode": _json_mode(body),
         "top_k": count_at(body, "top_k"),
         "stop": texts_at(body, "stop"),
-        "seed": count_at(body, "seed"),
+        "seed": seed_at(body, "seed"),
         "presence_penalty": number_at(body, "presence_penalty"),
         "frequency_penalty": number_at(body, "frequency_penalty"),
         "reasoning_effort": effort,

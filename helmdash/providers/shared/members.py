@@ -60,10 +60,19 @@ def number_at(body: Object, name: str, *, path: str = "") -> float | None:
 def count_at(body: Object, name: str, *, path: str = "") -> int | None:
     """A whole number, and 12.0 is one; None where there is none. Raises BadRequest for anything
     else."""
+    return _whole_at(body, name, path, least=-LARGEST_COUNT, most=LARGEST_COUNT)
+
+
+def seed_at(body: Object, name: str, *, path: str = "") -> int | None:
+    """As `count_at`, of 64 bits: nothing is reckoned with it, and clients draw all of them."""
+    return _whole_at(body, name, path, least=-(2**63), most=2**64 - 1)
+
+
+def _whole_at(body: Object, name: str, path: str, *, least: int, most: int) -> int | None:
     value = number_at(body, name, path=path)
     if value is None:
         return value
-    if abs(value) > LARGEST_COUNT:
+    if not least <= value <= most:
         raise _wrong(path, name, "a smaller whole number")
     if not float(value).is_integer():
         raise _wrong(path, name, "a whole number")
