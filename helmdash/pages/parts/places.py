@@ -51,7 +51,7 @@ PAGES = (
     Place("Admin", "admin:index", "rows tables projects accounts", Right.CHANGE_BUDGETS),
     Place("The API", "api:docs", "reference endpoints OpenAPI"),
     Place("Profile", "profile", "password sessions theme zone"),
-    Place("Keys and words", "help", "help glossary shortcuts"),
+    Place("Help", "help", "keys words glossary shortcuts"),
 )
 ACTIONS = (
     Place("See failed calls", "calls", "errors causes", query="?cause=any"),
