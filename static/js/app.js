@@ -70,6 +70,30 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// --- what unfolds above a page ---------------------------------------------------------------
+
+function unfolded() {
+  return [...document.querySelectorAll(".popover[open]")];
+}
+
+// A click elsewhere is done with it, also one that unfolds another.
+document.addEventListener("click", ({ target }) => {
+  for (const each of unfolded()) if (!each.contains(target)) each.open = false;
+});
+
+// Before the panel beside a list, which the same key closes.
+document.addEventListener(
+  "keydown",
+  (event) => {
+    const [first] = unfolded();
+    if (event.key !== "Escape" || !first || document.querySelector("dialog[open]")) return;
+    event.stopPropagation();
+    first.open = false;
+    first.querySelector("summary").focus();
+  },
+  true,
+);
+
 // --- keys -------------------------------------------------------------------------------------
 
 function step(by) {

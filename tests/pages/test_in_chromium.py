@@ -477,6 +477,33 @@ def test_dragging_over_bars_looks_closer_and_back_is_exact(
     assert demo.problems() == []
 
 
+def test_what_unfolds_above_a_list_closes_as_people_expect(
+    demo: BrowserPage, served: Served
+) -> None:
+    """By Escape, which leaves the panel beside the list alone, and by a click elsewhere."""
+    demo.goto(f"{served.base_url}/calls/?project=demo")
+    demo.locator("[data-row]").first.click()
+    panel = demo.locator("#panel")
+    expect(panel).to_be_visible()
+    columns, calendar = (demo.locator(f"summary:has-text('{name}')") for name in ("Columns", "Cal"))
+    opened = demo.locator(".popover[open]")
+
+    columns.click()
+    expect(opened).to_have_count(1)
+    calendar.click()
+    expect(opened.locator("summary")).to_have_text("Calendar")
+    demo.keyboard.press("Escape")
+    expect(opened).to_have_count(0)
+    expect(calendar).to_be_focused()
+    expect(panel).to_be_visible()
+    columns.click()
+    demo.locator("h1").click()
+    expect(opened).to_have_count(0)
+    demo.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    assert demo.problems() == []
+
+
 def test_filters_that_are_applied_twice_are_one_step_to_go_back_from(
     demo: BrowserPage, served: Served
 ) -> None:
