@@ -508,6 +508,30 @@ def test_a_channel_that_a_rule_tells_no_more_is_told_that_what_it_was_told_of_is
     assert len([1 for name, _ in receiver.got if name == "pagerduty"]) == len(pagers)
 
 
+def test_one_edit_takes_a_channel_away_and_lets_the_rule_gather_otherwise(
+    project: ProjectInfo,
+) -> None:
+    """Both tell the same alerts, at one moment; the edit was refused as if it were a fault."""
+    hook, pager = channel(project), channel(project, ChannelKind.PAGERDUTY)
+    number = rule(project, RuleKind.LEVEL, hook, pager)
+    call(project, CRITICAL)
+    look(NOW + 5 * SECOND)
+    look(NOW + 40 * SECOND)
+    edit = RuleEdit(
+        name="level", kind=RuleKind.LEVEL, level="caution", enabled=True,
+        channels=(pager,), group_s=0,
+    )  # fmt: skip
+
+    editing.save_rule(
+        actor=SHELL, project_id=project.id, edit=edit, rule_id=number, now=NOW + MINUTE
+    )
+
+    receiver = Receiver()
+    receiver.deliver(now=NOW + MINUTE)
+    assert [status for status, _ in hooked(receiver)] == ["firing", "resolved"]
+    assert [body["event_action"] for body in _paged(receiver)] == ["trigger", "resolve", "trigger"]
+
+
 @pytest.mark.parametrize("how", ["off", "deleted"])
 @pytest.mark.parametrize("group_s", [30, 0])
 def test_a_channel_that_goes_closes_the_incidents_that_it_had_opened(

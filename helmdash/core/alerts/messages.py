@@ -89,6 +89,12 @@ def message_key(rule_uid: str, states: Iterable[AlertState]) -> str:
     return _digest(rule_uid, *sorted(changes))
 
 
+def beside_key(key: str, channels: Iterable[int]) -> str:
+    """The key of what tells some channels alone: others may be told of the same changes at the same
+    moment, for another reason."""
+    return _digest(key, *channels)
+
+
 def again_key(rule_uid: str, channel: int, part: int) -> str:
     """The key of what tells a channel again what fires: of each part there is one at a time."""
     return _digest(rule_uid, "again", channel, part)

@@ -18,7 +18,7 @@ from django.db.models.functions import Coalesce
 
 from helmdash.core.alerts import channels as shapes
 from helmdash.core.alerts.channels import ChannelKind
-from helmdash.core.alerts.messages import Message, headline, messages_of
+from helmdash.core.alerts.messages import Message, beside_key, headline, messages_of
 from helmdash.core.alerts.rules import KINDS, RuleSettings, Severity
 from helmdash.core.alerts.states import (
     AlertState,
@@ -155,8 +155,12 @@ def _tell_beside(
 ) -> None:
     """Tell some of a rule's channels alone. The messages are of no rule: what it has told last is
     what all of its channels heard."""
+    heard_by = [each.pk for each in channels]
     store_messages(
-        [message for message, _ in messages_for(row, states, firing=firing)],
+        [
+            replace(message, key=beside_key(message.key, heard_by))
+            for message, _ in messages_for(row, states, firing=firing)
+        ],
         project_id=row.project_id,
         rule=None,
         channels=channels,
