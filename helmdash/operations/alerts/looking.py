@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import orjson
 from django.db.models import F, Min, Q, QuerySet, Value
@@ -32,6 +32,7 @@ from helmdash.operations.recorder.group_commit import is_unavailable
 from helmdash.queries.alerts.observing import Looked, Watched, look
 from helmdash.queries.alerts.rules import settings_of
 from helmdash.records.models import Alert, AlertChannel, AlertDelivery, AlertMessage, AlertRule
+from helmdash.records.statements.bulk import allocate_ids, insert_rows, update_rows
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ _STATE: Final = (
     "severity", "title", "detail", "path", "opened_at", "changed_at", "resolved_at", "episode",
     "revision", "told", "told_episode",
 )  # fmt: skip
+_NEW: Final = [each.attname for each in Alert._meta.concrete_fields if not each.primary_key]
 
 
 def next_due() -> datetime | None:
@@ -190,7 +192,7 @@ def _apply(row: AlertRule, seen: Sequence[Seen], now: datetime) -> None:
         else:
             changed.append(alert)
         _take(alert, state, now)
-    Alert.objects.bulk_create(fresh)
+    insert_rows(Alert, [_columns_of(each, _NEW) for each in fresh])
     _update(changed, [*_STATE, "pending_since", "acknowledged_at", "acknowledged_by"])
 
 
@@ -209,12 +211,13 @@ def _end_firing(row: AlertRule, why: str, now: datetime) -> None:
 
 
 def _update(alerts: Sequence[Alert], fields: Sequence[str]) -> None:
-    """Write some columns of rows that are there and locked. As an upsert: bulk_update makes a CASE
-    with a branch for each row and column, which took most of a burst's time."""
-    if alerts:
-        Alert.objects.bulk_create(
-            alerts, update_conflicts=True, unique_fields=["id"], update_fields=fields
-        )
+    """Write some columns of rows that are there and locked. Not by Django, which makes a CASE with
+    a branch for each row and column, or upserts rows whole: most of a burst's time."""
+    update_rows(Alert, fields, [_columns_of(each, ["id", *fields]) for each in alerts])
+
+
+def _columns_of(alert: Alert, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(alert, name) for name in names}
 
 
 def is_still(row: AlertRule) -> bool:
@@ -375,22 +378,40 @@ def store_messages(
 
     before: what their lines in the log begin with.
     """
-    stored = AlertMessage.objects.bulk_create(
-        AlertMessage(
-            project_id=project_id,
-            rule=rule,
-            key=message.key,
-            headline=f"{before}{headline(message)}"[:500],
-            body=orjson.dumps(message).decode(),
-            created_at=now,
-        )
-        for message in messages
+    numbers = allocate_ids(AlertMessage, len(messages))
+    insert_rows(
+        AlertMessage,
+        [
+            {
+                "id": number,
+                "project_id": project_id,
+                "rule_id": rule.pk if rule else None,
+                "key": message.key,
+                "headline": f"{before}{headline(message)}"[:500],
+                "body": orjson.dumps(message).decode(),
+                "created_at": now,
+            }
+            for number, message in zip(numbers, messages, strict=True)
+        ],
     )
-    AlertDelivery.objects.bulk_create(
-        AlertDelivery(project_id=project_id, channel=channel, message=row, created_at=now)
-        for message, row in zip(messages, stored, strict=True)
-        for channel in channels
-        if message.part == 1 or shapes.KINDS[ChannelKind(channel.kind)].reads_all
+    insert_rows(
+        AlertDelivery,
+        [
+            {
+                "project_id": project_id,
+                "channel_id": channel.pk,
+                "message_id": number,
+                "state": "waiting",
+                "attempts": 0,
+                "http_status": None,
+                "told": "",
+                "created_at": now,
+                "ended_at": None,
+            }
+            for number, message in zip(numbers, messages, strict=True)
+            for channel in channels
+            if message.part == 1 or shapes.KINDS[ChannelKind(channel.kind)].reads_all
+        ],
     )
 
 
