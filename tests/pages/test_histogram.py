@@ -63,6 +63,8 @@ def test_what_is_not_counted_yet_is_unknown_and_never_zero() -> None:
     assert (found.columns[0].is_known, found.columns[0].parts) == (False, ())
     assert found.columns[0].text == "Nov 1, 00:00 to 01:00: not counted yet"
     assert (found.total, found.is_whole) == (3, False)
+    assert drawn(bar(0, None), bar(1, 0)).total is None
+    assert drawn(bar(0, 0)).total == 0
 
 
 def test_a_part_that_is_there_is_seen_beside_thousands() -> None:

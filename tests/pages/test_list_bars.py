@@ -15,7 +15,7 @@ from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.calls.list_series import list_series
 from helmdash.queries.conversations import over_time
 from helmdash.queries.conversations.filters import ConversationFilters
-from helmdash.records.models import Conversation, Fit
+from helmdash.records.models import Conversation, Fit, RollupState, UncountedCalls
 from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults
 from tests.plan_rows import make_plan
@@ -82,6 +82,22 @@ def test_bars_that_reach_over_the_range_of_calls_say_so(
 
     assert "<strong>1</strong> call " in whole
     assert ("outer bars" in cut, "outer bars" in whole) == (True, False)
+
+
+def test_calls_that_are_not_counted_yet_are_not_said_to_be_none(
+    owner: Client, project: ProjectInfo
+) -> None:
+    """As after an upgrade from before rollups: `0 calls` stood above a list of thousands."""
+    record(make_capture(), project=project)
+    UncountedCalls.objects.all().delete()
+    RollupState.objects.create(project_id=project.id, is_complete=False)
+
+    for path in ("/", "/calls/"):
+        html = owner.get(path, {"range": "all"}).content.decode()
+        above = html.partition("<figcaption>")[2].partition("</figcaption>")[0]
+        assert "not counted yet" in above.partition("</strong>")[0]
+        assert "<strong>0</strong>" not in above
+        assert faults(html) == []
 
 
 def test_a_list_without_anything_has_no_bars(owner: Client, project: ProjectInfo) -> None:

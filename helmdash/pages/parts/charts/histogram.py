@@ -82,14 +82,15 @@ class PlacedMark:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
     """A drawing, with its totals by word (for the legend, from below upwards) and the bounds of its
-    axis (ms since 1970, for who drags over it)."""
+    axis (ms since 1970, for who drags over it). total: of the bars that are known; None where these
+    hold nothing and others are not known."""
 
     columns: tuple[Column, ...]
     times: tuple[Label, ...]
     counts: tuple[Label, ...]
     marks: tuple[PlacedMark, ...]
     totals: tuple[tuple[str, str, int], ...]
-    total: int
+    total: int | None
     first_ms: int
     end_ms: int
     is_whole: bool
@@ -118,6 +119,8 @@ def histogram(
     room = 100 / len(bars)
     first_filled = next((bar for bar in bars if bar.calls), None)
     known = [bar for bar in bars if bar.calls is not None]
+    total = sum(bar.calls or 0 for bar in known)
+    is_whole = len(known) == len(bars)
     return Histogram(
         columns=tuple(
             _column(
@@ -143,10 +146,10 @@ def histogram(
             (css_class, name, sum(bar.parts.get(word, 0) for bar in known))
             for word, (css_class, name) in words.items()
         ),
-        total=sum(bar.calls or 0 for bar in known),
+        total=total if total or is_whole else None,
         first_ms=_ms(first),
         end_ms=_ms(end),
-        is_whole=len(known) == len(bars),
+        is_whole=is_whole,
         is_estimate=any(bar.is_estimate for bar in bars),
     )
 
