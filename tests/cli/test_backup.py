@@ -215,6 +215,52 @@ def test_a_backup_that_finds_no_room_says_so_in_one_line_and_leaves_nothing(
     assert sorted(tmp_path.iterdir()) == before
 
 
+# A backup during which another one into the same file is begun, once the database is being copied.
+_TWO_BACKUPS = """
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import django
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "helmdash.settings"
+django.setup()
+from django.utils import timezone
+
+from helmdash import conf
+from helmdash.operations.backup import make_backup
+
+second = []
+
+
+def meanwhile(words):
+    if words.startswith("copying ") and words != "copying the spool" and not second:
+        command = [sys.executable, "manage.py", "backup", sys.argv[1]]
+        second.append(subprocess.run(command, capture_output=True, text=True))
+
+
+make_backup(Path(sys.argv[1]), env=conf.env(), now=timezone.now(), progress=meanwhile)
+print(second[0].returncode, second[0].stderr, end="")
+"""
+
+
+def test_a_second_backup_into_the_same_file_is_refused_and_the_first_is_whole(
+    new_house: Callable[..., House], tmp_path: Path
+) -> None:
+    """Each took the other's copy of a SQLite file for one that a killed backup had left."""
+    house, archive = new_house("here", with_tables=True), tmp_path / "backup.zip"
+    (tmp_path / ".backup.zip.partial").write_text("of one that was killed")
+
+    said = done(house, "-c", _TWO_BACKUPS, str(archive))
+
+    why = "another backup is being written there at this moment"
+    assert said == f"1 CommandError: {archive}: no backup was made: {why}\n"
+    with reading(archive, lambda words: None) as found:
+        assert found.manifest.rows > 0
+    assert list(tmp_path.glob(".*")) == []
+
+
 def test_a_backup_replaces_a_file_and_nothing_else(
     new_house: Callable[..., House], tmp_path: Path
 ) -> None:

@@ -7,6 +7,8 @@ another one. Nothing in an archive decides where a member is put; names are only
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -34,6 +36,7 @@ _PIECE_BYTES = 1 << 20
 # Rows are text that repeats: the fastest level takes three quarters of what the slowest one takes.
 _LEVEL = 1
 _MOST_MANIFEST_BYTES = 16 * 1024 * 1024
+_BUSY = "another backup is being written there at this moment"
 
 Progress = Callable[[str], None]
 
@@ -128,19 +131,67 @@ class ArchiveWriter:
 
 @contextmanager
 def writing(path: Path) -> Iterator[ArchiveWriter]:
-    """A new archive at the path; there only if the block ends well. Raises OSError."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    handle = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(handle, "w+b") as file:
+    """A new archive at the path; there only if the block ends well. Raises OSError, also where
+    another one is being written there."""
+    partial = path.with_name(f".{path.name}.partial")
+    with os.fdopen(_begun(partial), "w+b") as file:
+        try:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as packed:
                 yield ArchiveWriter(packed)
             file.flush()
             os.fsync(file.fileno())
-        partial.replace(path)
-        _sync_directory(path.parent)
-    finally:
-        partial.unlink(missing_ok=True)
+            if not _is_at(partial, file.fileno()):
+                raise OSError(errno.EBUSY, _BUSY)
+            partial.replace(path)
+        except BaseException:
+            if _is_at(partial, file.fileno()):
+                partial.unlink()
+            raise
+    _sync_directory(path.parent)
+
+
+def _begun(partial: Path) -> int:
+    """A new file of this name, locked for as long as it is open. Raises OSError."""
+    while True:
+        try:
+            handle = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            _clear(partial)
+            continue
+        if _lock(handle) and _is_at(partial, handle):
+            return handle
+        os.close(handle)  # somebody took it for one that was left
+
+
+def _clear(partial: Path) -> None:
+    """Take away what a process that was killed has left. Raises OSError where one lives."""
+    with contextlib.suppress(FileNotFoundError):
+        handle = os.open(partial, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if not _lock(handle):
+                raise OSError(errno.EBUSY, _BUSY)
+            if _is_at(partial, handle):
+                partial.unlink()
+        finally:
+            os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Whether an open file is locked by us now; True where its file system has no locks."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _is_at(path: Path, handle: int) -> bool:
+    """Whether an open file is the one of this name."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(path.lstat(), os.fstat(handle))
+    return False
 
 
 class ArchiveReader:

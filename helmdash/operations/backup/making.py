@@ -75,7 +75,7 @@ def _sqlite(
     source = database_file()
     if source is None:
         raise ValueError("a database in memory cannot be backed up")
-    # Beside the archive, where there has to be room for it anyway.
+    # Beside the archive, where there has to be room for it anyway, and where nobody else writes.
     copy = path.with_name(f".{path.name}.database.partial")
     # SQLite leaves its journal where the disk is too full to undo what was begun.
     left = (copy, copy.with_name(f"{copy.name}-journal"))
