@@ -44,6 +44,7 @@ from helmdash.otlp.app import OtlpApp  # noqa: E402
 from helmdash.otlp.signals import SIGNALS  # noqa: E402
 from helmdash.pages.middleware import lead_to_sign_in  # noqa: E402
 from helmdash.pages.stream import LIVE_PATH, Streams  # noqa: E402
+from helmdash.shared_heaps import share_heaps  # noqa: E402
 from helmdash.upstream.client import UpstreamClient  # noqa: E402
 from helmdash.upstream.listings import Listings  # noqa: E402
 from helmdash.upstream.sharing import SHARED_KEY, Shared  # noqa: E402
@@ -190,6 +191,7 @@ class Application:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 sys.setswitchinterval(_SWITCH_SECONDS)
+                share_heaps()
                 end_with_parent()
                 await asyncio.to_thread(start)
                 jobs.start(sending=notifier.opened)
