@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import signal
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -337,6 +338,47 @@ def test_a_restore_that_fails_leaves_what_was_there(
     after = python(house, _NAMES)
     assert "kept" in after
     assert "9999_later" not in after
+
+
+# A restore that is killed while it reads the archive.
+_KILLED_RESTORE = """
+import os
+import signal
+import sys
+from pathlib import Path
+
+import django
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "helmdash.settings"
+django.setup()
+from helmdash import conf
+from helmdash.operations.backup import restore
+
+
+def killed(words):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+restore(Path(sys.argv[1]), env=conf.env(), force=False, progress=killed)
+"""
+
+
+def test_a_restore_that_was_killed_is_begun_anew(
+    new_house: Callable[..., House], tmp_path: Path
+) -> None:
+    """The key that it had made was another one than the archive's, and lay in the way."""
+    here, there = new_house("here", with_tables=True), new_house("there")
+    archive = tmp_path / "backup.zip"
+    done(here, "manage.py", "backup", str(archive))
+
+    done(there, "-c", _KILLED_RESTORE, str(archive), code=-signal.SIGKILL)
+
+    assert "Restored" in done(there, "manage.py", "restore", str(archive))
+    assert key_of(there) == key_of(here)
+
+
+def key_of(house: House) -> str:
+    return (house.data_dir / "secret-key").read_text()
 
 
 def test_a_restore_that_was_refused_goes_on_when_its_reason_is_gone(

@@ -39,15 +39,8 @@ def restore(path: Path, *, env: conf.Env, force: bool, progress: Progress) -> Ma
     force: also over data that is here, which is then gone. Raises ArchiveProblem and
     RestoreProblem before anything is changed; OSError and what the database raises.
     """
-    try:
-        return _restore(path, env=env, force=force, progress=progress)
-    except BaseException:
-        # To the next try it would be another key than the archive's.
-        conf.take_back_key(env)
-        raise
-
-
-def _restore(path: Path, *, env: conf.Env, force: bool, progress: Progress) -> Manifest:
+    # First, for this may be killed: to the next try it would be another key than the archive's.
+    conf.take_back_key(env)
     with reading(path, progress) as archive:
         manifest = archive.manifest
         _check(manifest, archive, env, force=force)
@@ -57,7 +50,6 @@ def _restore(path: Path, *, env: conf.Env, force: bool, progress: Progress) -> M
             _put_sqlite(archive, env, progress)
         _put_spool(archive, env.data_dir / "spool")
         if not env.secret_key and not _has_key(archive, env):
-            conf.take_back_key(env)  # the archive's in its place is not to be taken back
             archive.put(KEY, env.data_dir / conf.SECRET_KEY_FILE)
         connections.close_all()
         return manifest
