@@ -51,6 +51,33 @@ def test_headers_tell_the_call_its_level_and_our_time(sdk: openai.OpenAI, world:
         assert call["caller"] is not None
 
 
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_call_can_be_read_as_soon_as_its_answer_is_there(
+    sdk: openai.OpenAI, world: World, streams: bool, mark: str
+) -> None:
+    name = f"at-once-{mark}"
+    own = "/conversations/{name}"
+    paths = ["/calls/{id}", "/calls?conversation={name}", own, f"{own}/timeline"]
+    for number, path in enumerate(paths * 2, start=1):
+        answer: Any = sdk.chat.completions.with_raw_response.create(
+            model=model_of("openai", "plain"),
+            messages=HELLO,
+            stream=streams,
+            # Two alike, streamed, would be attempts at one generation.
+            temperature=number / 10,
+            extra_headers={"x-helmdash-conversation": name},
+        )
+        if streams:
+            assert list(answer.parse())
+        call_id = answer.headers["x-helmdash-call-id"]
+
+        found = world.api.get(path.format(id=call_id, name=name))
+
+        assert found.status_code == 200, (path, found.text)
+        told = found.json()
+        assert max(each["generation"] for each in told.get("items", [told])) == number, path
+
+
 def test_a_bare_model_goes_to_the_upstream_that_lists_it(sdk: openai.OpenAI, world: World) -> None:
     for model, provider in (
         ("gpt-plain", "openai"),

@@ -10,6 +10,7 @@ from django.utils import timezone
 from ninja import Router
 
 from helmdash.api.auth import access_of
+from helmdash.api.catching_up import wait_for_call, wait_for_conversation
 from helmdash.api.idempotency import Once, names_its_call, names_its_calls
 from helmdash.api.list_queries import narrowing
 from helmdash.api.openapi import examples
@@ -125,8 +126,11 @@ def list_calls(request: HttpRequest) -> HttpResponse:
     20,000 calls are looked at: `next` may follow a page that is not full.
     """
     query = read_query(request, shapes.LIST_QUERY)
+    project_id = access_of(request).project.id
+    if conversation := query.get("conversation"):
+        wait_for_conversation(project_id, conversation)
     found = call_listing.page(
-        project_id=access_of(request).project.id,
+        project_id=project_id,
         filters=_filters(query),
         cursor=query.get("cursor") or None,
         limit=query.get("limit", 50),
@@ -179,6 +183,9 @@ def get_call(request: HttpRequest, call_id: str) -> HttpResponse:
     """
     project = access_of(request).project
     found = calls.find(project_id=project.id, call_id=call_id)
+    if found is None:
+        wait_for_call(project.id, call_id)
+        found = calls.find(project_id=project.id, call_id=call_id)
     if found is None:
         raise not_found(f"No call of the project {project.slug} has this id.")
     return read(request, found)

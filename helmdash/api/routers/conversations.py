@@ -7,6 +7,7 @@ from django.utils import timezone
 from ninja import Router
 
 from helmdash.api.auth import access_of
+from helmdash.api.catching_up import wait_for_conversation
 from helmdash.api.list_queries import narrowing
 from helmdash.api.parsing import read_query, require_conversation_id
 from helmdash.api.preconditions import is_guarded, require_match
@@ -78,6 +79,7 @@ def get_conversation(request: HttpRequest, conversation_id: str) -> HttpResponse
     `remediation` is about the level held, which is left downwards only well below its line.
     """
     project = access_of(request).project
+    wait_for_conversation(project.id, conversation_id)
     found = conversations.find(project_id=project.id, conversation_id=conversation_id)
     if found is None:
         raise _unknown(project.slug)
@@ -104,6 +106,7 @@ def get_timeline(request: HttpRequest, conversation_id: str) -> HttpResponse:
     """
     query = read_query(request, shapes.PAGE_QUERY)
     project = access_of(request).project
+    wait_for_conversation(project.id, conversation_id)
     found = timeline.timeline(
         project_id=project.id,
         conversation_id=conversation_id,

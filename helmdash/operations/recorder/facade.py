@@ -20,6 +20,7 @@ from concurrent.futures import TimeoutError as WaitedTooLong
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
+from threading import Event
 
 from django.utils import timezone
 
@@ -261,6 +262,29 @@ class Recorder:
     def _timeouts(self) -> tuple[float, float]:
         """Seconds to wait for a report to be stored, and then for the end of its transaction."""
         return self._limits.timeout, self._limits.grace
+
+    def wait_for(
+        self, project_id: int, concerns: Callable[[Capture], bool], *, seconds: float
+    ) -> None:
+        """Wait in this thread until such calls of the gateway, as far as this process has them, are
+        stored or given up; no longer than `seconds`, nor while the database is unavailable.
+
+        Of the project alone: how long it takes is not to tell what goes on in others.
+        """
+        if not (self._is_started and self.is_writing):
+            return
+        unsettled = self._intake.unsettled(concerns)
+        waiting = [unit for unit in unsettled if unit.project_id == project_id]
+        news = Event()
+        for unit in waiting:
+            unit.watchers.append(news.set)
+        end = time.monotonic() + seconds
+        while not all(unit.is_settled for unit in waiting) and self.is_writing:
+            if time.monotonic() > end:
+                return
+            self._intake.urge()
+            news.wait(_LOOK_SECONDS)
+            news.clear()
 
     # -- how it stands --------------------------------------------------------------------------
 
