@@ -58,15 +58,20 @@ class Api(NinjaAPI):
 def _in_our_shape(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
     @wraps(view)  # keeps csrf_exempt: a cookie authenticates no write here
     def wrapped(request: HttpRequest, *args: object, **parts: object) -> HttpResponseBase:
+        method = request.method
+        # What answers GET answers HEAD (RFC 9110); the server leaves the body out.
+        request.method = "GET" if method == "HEAD" else method
         response = view(request, *args, **parts)
+        request.method = method
         if response.status_code != 405:
             return response
-        allowed = ", ".join(sorted(response["Allow"].split(", ")))
+        methods = set(response["Allow"].split(", "))
+        allowed = ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))
         return problem_response(
             request,
             Problem(
                 code=Code.METHOD_NOT_ALLOWED,
-                detail=f"{request.method} is not possible here; use {allowed}.",
+                detail=f"{method} is not possible here; use {allowed}.",
                 headers={"Allow": allowed},
             ),
         )

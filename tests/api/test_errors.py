@@ -124,19 +124,31 @@ def test_a_body_that_lies_about_its_length_is_413(owner: Door) -> None:
     _problem(response, 413, "body_too_large")
 
 
+@pytest.mark.one_database
+@pytest.mark.parametrize("path", ["/calls", "/budgets/resolve?model=m", "/openapi.json", "/none"])
+def test_what_answers_get_answers_head(owner: Door, path: str) -> None:
+    got = owner.get(path)
+
+    headed = owner.send("HEAD", path, b"")
+
+    assert headed.status_code == got.status_code
+    assert headed["Content-Type"] == got["Content-Type"]
+    assert headed.content == b""
+
+
 @pytest.mark.parametrize(
     ("method", "path", "allow"),
     [
-        ("DELETE", "/calls", "GET, POST"),
-        ("PUT", "/calls", "GET, POST"),
+        ("DELETE", "/calls", "GET, HEAD, POST"),
+        ("PUT", "/calls", "GET, HEAD, POST"),
         ("GET", "/calls/batch", "POST"),
         ("GET", "/fit", "POST"),
-        ("POST", "/conversations", "GET"),
-        ("PUT", "/budgets/1", "DELETE, GET, PATCH"),
+        ("POST", "/conversations", "GET, HEAD"),
+        ("PUT", "/budgets/1", "DELETE, GET, HEAD, PATCH"),
         ("POST", "/openapi.json", "GET, HEAD"),
         ("POST", "/docs", "GET, HEAD"),
-        ("TRACE", "/calls", "GET, POST"),
-        ("OPTIONS", "/calls", "GET, POST"),
+        ("TRACE", "/calls", "GET, HEAD, POST"),
+        ("OPTIONS", "/calls", "GET, HEAD, POST"),
     ],
 )
 def test_another_method_is_405_and_told_which(
