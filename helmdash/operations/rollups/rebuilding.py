@@ -1,9 +1,11 @@
 """Counting all calls of a project anew, from the newest back: resumable, in short transactions.
 
 A quarter-hour at a time, while others record: what it has to be is what its calls come to, less
-what waits of them and will be added by a fold. Hours, days and months are then their parts added
-up, as soon as all of these are right: what begins at `rebuilt_down_to` or later can be read.
-Quarter-hours whose calls retention has deleted stay as they are.
+what waits of them and will be added by a fold. It is read before the transaction that writes, for
+which SQLite's other writers wait, and within it where something is folded at each try. Hours, days
+and months are then their parts added up, as soon as all of these are right: what begins at
+`rebuilt_down_to` or later can be read. Quarter-hours whose calls retention has deleted stay as they
+are.
 
 Each step finds in the project's state how far it is and leaves it there, so that several processes
 share the work: a server does it by itself after an upgrade (`rebuild_some`).
@@ -42,6 +44,9 @@ from helmdash.records.rollups.rollup_rows import Slot, read_periods, read_quarte
 
 _ALL: Final = frozenset(Marginal)
 _COMPOSED: Final = (Width.HOUR, Width.DAY, Width.MONTH)
+# A quarter-hour of 15,000 calls, which SQLite takes, is read in some seconds, and a fold comes once
+# a minute there. Where there are more of both, others wait as long as one reading takes.
+_TRIES: Final = 3
 
 
 @dataclass(slots=True)
@@ -71,7 +76,7 @@ def rebuild(*, actor: Actor, project_id: int, progress: Progress, anew: bool = F
     done = Rebuilt()
     if not write(partial(_begin, project_id, anew=anew)):
         return done
-    while write_and_pause(partial(_step, project_id, done)):
+    while _go_on(project_id, done):
         progress(done)
     return done
 
@@ -87,7 +92,7 @@ def rebuild_some(*, is_over: Callable[[], bool]) -> bool:
     False where there are none. Where only plans are left to count, calls are not counted again."""
     left = RollupState.unfinished().order_by("project_id")
     for project_id in left.values_list("project_id", flat=True):
-        while write_and_pause(partial(_step, project_id, Rebuilt(), is_all=False)):
+        while _go_on(project_id, Rebuilt(), is_all=False):
             if is_over():
                 return True
     return False
@@ -106,30 +111,90 @@ def _begin(project_id: int, *, anew: bool) -> bool:
     return True
 
 
-def _step(project_id: int, done: Rebuilt, *, is_all: bool = True) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """How far a project is: what a quarter-hour has to be is the same as long as this is.
+
+    before: the quarter-hour that was gone through last; folded_to: the newest change in the
+    rollups; some: the marginals to count.
+    """
+
+    before: int | None
+    folded_to: int | None
+    kept_from: int | None
+    some: frozenset[Marginal]
+
+
+@dataclass(frozen=True, slots=True)
+class _Quarter:
+    """The next quarter-hour to be right, None: none is left; the calls that were counted, and what
+    they come to."""
+
+    at: _Reached
+    quarter: int | None
+    calls: int
+    told: dict[Slot, Counts]
+
+
+def _go_on(project_id: int, done: Rebuilt, *, is_all: bool = True) -> bool:
     """Have the next quarter-hour be right, and what is composed of it; False where none is left,
     or all was removed.
 
     is_all: every marginal; else those that are missing, where these are of plans alone.
     """
+    ahead = _read_ahead(project_id, is_all=is_all)
+    return ahead is not None and write_and_pause(
+        partial(_step, project_id, done, ahead, is_all=is_all)
+    )
+
+
+def _read_ahead(project_id: int, *, is_all: bool) -> _Quarter | None:
+    """The next quarter-hour, also where something is folded at each try; None: all was removed."""
+    found: _Quarter | None = None
+    for _ in range(_TRIES):
+        state = RollupState.objects.filter(project_id=project_id).first()
+        if state is None:
+            return None
+        reached = _reached(state, is_all=is_all)
+        if found is not None and found.at == reached:
+            break
+        found = _read(project_id, reached)
+    return found
+
+
+def _step(project_id: int, done: Rebuilt, ahead: _Quarter, *, is_all: bool) -> bool:
+    """Write what was read ahead, or what is read anew."""
     take_turn(wait=True)
     state = RollupState.objects.select_for_update().filter(project_id=project_id).first()
     if state is None:
         return False
-    before = state.rebuilt_down_to
-    some = OF_PLANS if not is_all and _misses_only_plans(state) else _ALL
-    quarter = _newest(project_id, before, state.kept_from, some)
-    calls, wrong = (0, 0) if quarter is None else _rebuild_quarter(project_id, quarter, some)
-    for width, period in _gone_through(before, quarter):
-        wrong += _compose(project_id, width, period, some)
+    reached = _reached(state, is_all=is_all)
+    found = ahead if ahead.at == reached else _read(project_id, reached)
+    quarter, wrong = found.quarter, 0
+    if quarter is not None:
+        wrong = _correct(project_id, Width.QUARTER, quarter, found.told, reached.some)
+    for width, period in _gone_through(reached.before, quarter):
+        wrong += _compose(project_id, width, period, reached.some)
     state.rebuilt_down_to = quarter
     if quarter is None:
         state.is_complete, state.version = True, VERSION
     state.save(update_fields=["rebuilt_down_to", "is_complete", "version"])
-    done.calls += calls
+    done.calls += found.calls
     done.wrong += wrong
     done.down_to = done.down_to if quarter is None else quarter
     return quarter is not None
+
+
+def _reached(state: RollupState, *, is_all: bool) -> _Reached:
+    some = OF_PLANS if not is_all and _misses_only_plans(state) else _ALL
+    return _Reached(state.rebuilt_down_to, state.folded_to, state.kept_from, some)
+
+
+def _read(project_id: int, at: _Reached) -> _Quarter:
+    quarter = _newest(project_id, at.before, at.kept_from, at.some)
+    if quarter is None:
+        return _Quarter(at, None, 0, {})
+    return _Quarter(at, quarter, *_told(project_id, quarter, at.some))
 
 
 def _misses_only_plans(state: RollupState) -> bool:
@@ -178,8 +243,10 @@ def _gone_through(before: int | None, quarter: int | None) -> Iterator[tuple[Wid
                 yield width, period
 
 
-def _rebuild_quarter(project_id: int, quarter: int, some: frozenset[Marginal]) -> tuple[int, int]:
-    """How many calls were counted, and rows wrong."""
+def _told(
+    project_id: int, quarter: int, some: frozenset[Marginal]
+) -> tuple[int, dict[Slot, Counts]]:
+    """How many calls a quarter-hour has, and what it has to be."""
     calls, others, waiting = read_quarter(project_id=project_id, quarter=quarter)
     found: list[Facts] = [*calls, *others]
     counted = [(None, facts) for facts in found]
@@ -189,7 +256,7 @@ def _rebuild_quarter(project_id: int, quarter: int, some: frozenset[Marginal]) -
     for (at, marginal, key), counts in places.items():
         if at == quarter and marginal in some:
             told[Slot(marginal.value, Width.QUARTER.value, quarter, key_text(key))] = counts
-    return len(calls), _correct(project_id, Width.QUARTER, quarter, told, some)
+    return len(calls), told
 
 
 def _compose(project_id: int, width: Width, period: int, some: frozenset[Marginal]) -> int:
