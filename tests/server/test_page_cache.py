@@ -20,7 +20,7 @@ with connection.cursor() as cursor:
 
 
 @pytest.mark.parametrize(
-    ("settings", "kib"), [("helmdash.settings", 2_000), ("helmdash.settings_writer", 16_000)]
+    ("settings", "kib"), [("helmdash.settings", 2_000), ("helmdash.settings_writer", 8_000)]
 )
 def test_a_connection_caches_little_and_the_writers_more(
     tmp_path: Path, settings: str, kib: int
