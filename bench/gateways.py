@@ -13,7 +13,14 @@ from pathlib import Path
 from bench.databases import Place, Worker
 from bench.turns import Target, wait_until
 from tests.support import environment
-from tests.support.processes import Process, free_port, kill, spawn_python, wait_for_http
+from tests.support.processes import (
+    Process,
+    free_port,
+    kill,
+    kill_left_over,
+    spawn_python,
+    wait_for_http,
+)
 from tests.support.server import Served
 
 DIRECT, LOWER, UPPER, OWN = "directly", "aiohttp floor", "httpx floor", "HelmDash"
@@ -46,8 +53,9 @@ def ground() -> Iterator[Ground]:
     """Start the upstream, the two floors, HelmDash on an empty database, and the load."""
     with ExitStack() as stack:
         parent = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="helmdash-bench-")))
-        # Where tests.support notes what it starts.
+        # Where tests.support notes what it starts, and what is left there writes until it ends.
         os.environ["HELMDASH_DATA_DIR"] = str(parent)
+        stack.callback(kill_left_over, parent)
         place = Place(database="sqlite", url="", data_dir=parent / "own")
         place.data_dir.mkdir()
         upstream_port, upstream = start_module(stack, parent, "upstream", "bench.upstream_stub")
