@@ -179,7 +179,8 @@ def _all_usage(rows: Sequence[ModelRow]) -> str:
     return (
         '<tr>\n  <th scope="row" colspan="2">All</th>\n'
         + "".join(f'  <td class="num" data-name="{name}">{said}</td>\n' for name, said in cells)
-        + "</tr>"
+        # A row's last cell is set apart from the edge, which the cost is not at.
+        + '  <td colspan="4"></td>\n</tr>'
     )
 
 
