@@ -189,3 +189,29 @@ def test_a_key_writes_only_with_the_scope_and_in_its_project(world: World) -> No
     )  # fmt: skip
     assert (stranger_is_refused, by_stranger["error"]) == (True, "not_found")
     assert world.http.get("/api/v1/conversations/ours/reminders").json()["items"] == []
+
+
+def test_an_agent_is_told_of_the_call_that_it_has_just_had_answered(world: World) -> None:
+    """Its answer comes before the call is stored."""
+    for generation in range(1, 6):
+        answer = world.http.post(
+            "/v1/chat/completions",
+            json={
+                "model": "sim/planner",
+                "messages": [{"role": "user", "content": "Plan."}],
+                # Two alike would be attempts at one generation.
+                "temperature": generation / 10,
+            },
+            headers={"x-helmdash-conversation": "just-answered"},
+        )
+        assert answer.status_code == 200, answer.text
+
+        told = _do_as_first(world, "conversation_health", conversation="just-answered")
+
+        assert told["generation"] == generation
+
+
+def _do_as_first(world: World, tool: str, **given: Any) -> dict[str, Any]:
+    told, is_error = world.call(tool, given)
+    assert not is_error, told
+    return told

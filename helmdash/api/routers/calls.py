@@ -10,7 +10,6 @@ from django.utils import timezone
 from ninja import Router
 
 from helmdash.api.auth import access_of
-from helmdash.api.catching_up import wait_for_call, wait_for_conversation
 from helmdash.api.idempotency import Once, names_its_call, names_its_calls
 from helmdash.api.list_queries import narrowing
 from helmdash.api.openapi import examples
@@ -25,6 +24,7 @@ from helmdash.doors.bodies.jsontext import dump_json
 from helmdash.doors.bodies.reports import CallIn
 from helmdash.doors.streaming import stream
 from helmdash.operations.recorder import recorder
+from helmdash.operations.recorder.catching_up import wait_for_call, wait_for_conversation
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.queries.calls import calls
 from helmdash.queries.calls import listing as call_listing
@@ -182,10 +182,8 @@ def get_call(request: HttpRequest, call_id: str) -> HttpResponse:
     correlation id and, as far as the project keeps payloads, the texts.
     """
     project = access_of(request).project
+    wait_for_call(project.id, call_id)
     found = calls.find(project_id=project.id, call_id=call_id)
-    if found is None:
-        wait_for_call(project.id, call_id)
-        found = calls.find(project_id=project.id, call_id=call_id)
     if found is None:
         raise not_found(f"No call of the project {project.slug} has this id.")
     return read(request, found)

@@ -7,7 +7,6 @@ from django.utils import timezone
 from ninja import Router
 
 from helmdash.api.auth import access_of
-from helmdash.api.catching_up import wait_for_conversation
 from helmdash.api.list_queries import narrowing
 from helmdash.api.parsing import read_query, require_conversation_id
 from helmdash.api.preconditions import is_guarded, require_match
@@ -15,6 +14,7 @@ from helmdash.api.problems import Code, Problem, not_found
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import conversations as shapes
+from helmdash.operations.recorder.catching_up import wait_for_conversation
 from helmdash.operations.retention import erasing
 from helmdash.queries.conversations import conversations, listing, timeline
 from helmdash.queries.conversations.filters import CONVERSATION_TERMS, ConversationFilters

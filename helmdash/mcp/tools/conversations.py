@@ -15,6 +15,7 @@ from helmdash.mcp.problems import not_found
 from helmdash.mcp.tools.base import Arguments, McpTool, arguments, text
 from helmdash.mcp.tools.care import short_list
 from helmdash.mcp.visit import Report, Visit
+from helmdash.operations.recorder.catching_up import wait_for_conversation
 from helmdash.queries.conversations import conversations
 
 
@@ -33,6 +34,7 @@ _HEALTH_IN = ArgumentShape(HealthIn)
 
 async def read_health(visit: Visit, conversation_id: str) -> Mapping[str, object]:
     """How a conversation of the key's project stands. Raises Problem if it does not exist."""
+    await visit.threads.run(wait_for_conversation, visit.project.id, conversation_id)
     found = await visit.threads.run(
         conversations.find, project_id=visit.project.id, conversation_id=conversation_id
     )

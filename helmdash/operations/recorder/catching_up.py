@@ -1,9 +1,9 @@
-"""Reads that are to tell of the gateway's newest calls, whose clients had their answers before the
-calls were stored."""
+"""Reads that tell of the gateway's newest calls, whose clients had their answers before the calls
+were stored (ADR 11): an agent asks for its own call, or how full it is now, at once."""
 
 from __future__ import annotations
 
-from helmdash.operations.recorder import recorder
+from helmdash.operations.recorder.facade import recorder
 
 # A commit takes milliseconds.
 _WITHIN_S = 1.0
