@@ -334,6 +334,9 @@ def test_memory_is_bounded_and_what_it_cannot_hold_is_read_back_in_order(
     recorder = make_recorder(queue_calls=50, batch_calls=20)
     recorder.start()
     with stuck():
+        # The writer has begun with this one: what comes behind it stays where it is put.
+        held = recorder.record(project=project, captures=[call(2000)], caller="k", now=NOW)
+        assert _until(held.running)
         submit(recorder, project, *range(400))
         calls, size = recorder.queued()
         assert calls == 50
