@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import socket
@@ -88,8 +87,8 @@ def _program() -> Iterator[Finding]:
 def _settings(env: conf.Env) -> Iterator[Finding]:
     """Those that are set; never the value of a secret one."""
     for field in conf.Env.model_fields:
-        name = conf.variable_name(field)
-        if os.environ.get(name):
+        name = conf.given_variable(field)
+        if name:
             yield Finding(subject="setting", name=name, value=conf.shown(field, env))
     for line in conf.unknown_variables():
         yield Finding(subject="setting", name="unknown", value=line)

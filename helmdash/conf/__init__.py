@@ -19,7 +19,14 @@ from pydantic_core import ErrorDetails
 from helmdash.conf.mailed_links import mailed_base
 from helmdash.conf.signing_key import SECRET_KEY_FILE, is_key_made_here, secret_key, take_back_key
 from helmdash.conf.urls import database_url_problem, masked
-from helmdash.conf.variables import PREFIX, BadSetting, Env, variable_name
+from helmdash.conf.variables import (
+    PREFIX,
+    BadSetting,
+    Env,
+    given_variable,
+    variable_name,
+    variable_names,
+)
 from helmdash.core.alerts.apprise_names import parse_named_urls
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.core.upstreams.upstream_variables import (
@@ -43,6 +50,7 @@ __all__ = [
     "environment_key",
     "environment_key_variable",
     "environment_upstreams",
+    "given_variable",
     "is_key_made_here",
     "mailed_base",
     "masked",
@@ -54,6 +62,7 @@ __all__ = [
     "take_back_key",
     "unknown_variables",
     "variable_name",
+    "variable_names",
     "writer_socket",
 ]
 
@@ -82,8 +91,9 @@ def read_env() -> Env:
         lines = []
         for problem in error.errors(include_url=False):
             where = str(problem["loc"][0])
-            field = where if where in Env.model_fields else where.lower()
-            name = variable_name(field) if field in Env.model_fields else where
+            fields = (f for f in Env.model_fields if where == f or where in variable_names(f))
+            field = next(fields, where)
+            name = given_variable(field) or where
             lines.append(f"{name}={_shown(field, problem.get('input'))}: {_plain(problem)}")
         raise BadSetting("; ".join(lines)) from None
     problems = list(variable_problems(os.environ))
@@ -110,7 +120,7 @@ def unknown_variables() -> list[str]:
 
     One phrase for each, without a full stop.
     """
-    known = {variable_name(field) for field in Env.model_fields}
+    known = {name for field in Env.model_fields for name in variable_names(field)}
     # Set by our own tools, not by operators.
     known |= {f"{PREFIX}TEST_DB", WRITER_SOCKET}
     lines = []

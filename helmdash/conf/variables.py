@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from email.utils import parseaddr
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AliasChoices, Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from helmdash import installation
@@ -21,6 +22,12 @@ from helmdash.core.upstreams.addresses import url_problem
 
 PREFIX = "HELMDASH_"
 _PORT = re.compile(r"^([^:]*|\[[^]]*\]):[0-9]*$")
+
+
+def _also_without_prefix(name: str) -> AliasChoices:
+    """Such a variable is other programs' as well, and a shell may have it for one of those: with
+    the prefix it is ours alone, and goes first."""
+    return AliasChoices(PREFIX + name, name)
 
 
 class BadSetting(Exception):
@@ -37,17 +44,22 @@ class Env(BaseSettings):
 
     host: str = Field(
         "127.0.0.1",
-        validation_alias="HOST",
-        description="Address to listen on. 0.0.0.0 listens on every address of the machine.",
+        validation_alias=_also_without_prefix("HOST"),
+        description="Address to listen on. 0.0.0.0 listens on every address of the machine. "
+        "`HELMDASH_HOST` is the same, and goes first.",
     )
     port: int = Field(
-        8000, ge=1, le=65535, validation_alias="PORT", description="TCP port to listen on."
+        8000,
+        ge=1,
+        le=65535,
+        validation_alias=_also_without_prefix("PORT"),
+        description="TCP port to listen on. `HELMDASH_PORT` is the same, and goes first.",
     )
     database_url: str = Field(
         "",
-        validation_alias="DATABASE_URL",
+        validation_alias=_also_without_prefix("DATABASE_URL"),
         description="postgres://user:password@host:port/name moves everything to PostgreSQL. "
-        "Empty: SQLite in the data directory.",
+        "Empty: SQLite in the data directory. `HELMDASH_DATABASE_URL` is the same, and goes first.",
     )
     replica_url: str = Field(
         "",
@@ -464,7 +476,19 @@ class Env(BaseSettings):
         return value
 
 
-def variable_name(field: str) -> str:
-    """The environment variable a field of Env is read from."""
+def variable_names(field: str) -> tuple[str, ...]:
+    """The environment variables a field of Env is read from: the first that is set counts."""
     alias = Env.model_fields[field].validation_alias
-    return alias if isinstance(alias, str) else PREFIX + field.upper()
+    if isinstance(alias, AliasChoices):
+        return tuple(str(each) for each in alias.choices)
+    return (PREFIX + field.upper(),)
+
+
+def variable_name(field: str) -> str:
+    """The one of them that documents and pages name: the shortest."""
+    return variable_names(field)[-1]
+
+
+def given_variable(field: str) -> str | None:
+    """The one of them whose value counts; None where none is set."""
+    return next((name for name in variable_names(field) if os.environ.get(name)), None)

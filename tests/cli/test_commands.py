@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from io import StringIO
 from typing import Any
@@ -297,7 +298,9 @@ def test_settings_help_lists_every_setting() -> None:
     [
         ("PORT", "eighty", "PORT='eighty'"),
         ("PORT", "70000", "PORT='70000'"),
+        ("HELMDASH_PORT", "eighty", "HELMDASH_PORT='eighty'"),
         ("DATABASE_URL", "mysql://x", "must start with postgres://"),
+        ("HELMDASH_DATABASE_URL", "mysql://u:sk-hidden@x", "HELMDASH_DATABASE_URL='mysql://"),
         ("HELMDASH_REPLICA_URL", "postgres://h", "HELMDASH_REPLICA_URL='postgres://h'"),
         ("HELMDASH_WORKERS", "0", "HELMDASH_WORKERS='0'"),
         ("HELMDASH_LOG_LEVEL", "LOUD", "HELMDASH_LOG_LEVEL='LOUD'"),
@@ -316,8 +319,38 @@ def test_a_bad_setting_is_named(
     with pytest.raises(BadSetting) as error:
         read_env()
 
+    assert str(error.value).startswith(f"{name}=")
     assert sentence in str(error.value)
+    assert "sk-hidden" not in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "own", "read"),
+    [
+        ("HOST", "builder", "127.0.0.2", lambda: read_env().host),
+        ("PORT", "3000", "8123", lambda: str(read_env().port)),
+        (
+            "DATABASE_URL",
+            "mysql://shop",
+            "postgres:///own",
+            lambda: read_env().database_url,
+        ),
+    ],
+)
+def test_a_variable_of_other_programs_counts_less_than_our_own(
+    monkeypatch: pytest.MonkeyPatch, name: str, others: str, own: str, read: Callable[[], str]
+) -> None:
+    """A shell may have them for another program, as a platform has PORT."""
+    monkeypatch.setenv(name, others)
+    monkeypatch.setenv(f"HELMDASH_{name}", own)
+
+    assert read() == own
+    assert unknown_variables() == []
+
+    monkeypatch.setenv(f"HELMDASH_{name}", "")
+    monkeypatch.setenv(name, own)
+    assert read() == own
 
 
 def test_there_is_no_replica_of_sqlite(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from helmdash.conf import Env, variable_name
+from helmdash.conf import Env, variable_names
 from tests.support import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -139,7 +139,7 @@ def test_files_to_deploy_name_settings_that_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
 
     assert set(re.findall(r"\bHELMDASH_[A-Z_]+", text)) <= {
-        variable_name(field) for field in Env.model_fields
+        name for field in Env.model_fields for name in variable_names(field)
     }
 
 

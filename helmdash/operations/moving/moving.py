@@ -172,7 +172,7 @@ def _migrate(url: str) -> None:
         [sys.executable, "-m", "helmdash.cli.making_tables"],
         env={
             **os.environ,
-            "DATABASE_URL": url,
+            conf.variable_names("database_url")[0]: url,
             "DJANGO_SETTINGS_MODULE": "helmdash.settings",
             # Where a checkout's commands have their own folder from.
             "PYTHONPATH": str(installation.ROOT),

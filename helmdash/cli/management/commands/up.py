@@ -213,9 +213,10 @@ def _check_port(env: conf.Env) -> None:
             probe.bind(address)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
+        port, host = (conf.given_variable(each) or each.upper() for each in ("port", "host"))
         raise CommandError(
             f"cannot listen on {env.host}:{env.port} ({reason}). "
-            "Choose another with PORT=… or HOST=…"
+            f"Choose another with {port}=… or {host}=…"
         ) from None
 
 
