@@ -16,6 +16,7 @@ from statistics import median
 from bench import known_law
 from bench.table import Row
 from helmdash.core.evidence.safe_input import find_safe_input
+from helmdash.core.evidence.sized_cells import sized
 from helmdash.core.evidence.trialling import FALSE_STOPS
 from tests.support import fleets, trial_fleets
 from tests.support.fleet_figures import estimator_error, plateau_error
@@ -115,7 +116,7 @@ def _of_kind(kind: fleets.Kind, *, by_days: bool = False) -> Row:
     right = suggested = 0
     for fleet in islice(_long_fleets(kind) if by_days else _fleets(kind, _CALLS), _FLEETS):
         seconds = _DAY if by_days else fleets.HOUR
-        found = find_safe_input(fleets.cells_of(fleet.calls, seconds=seconds))
+        found = find_safe_input(sized(fleets.cells_of(fleet.calls, seconds=seconds)))
         suggested += found.ceiling is not None
         right += fleets.is_right(fleet, found)
     least, most = _LEAST.get(kind), _MOST.get(kind)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Final, NamedTuple
 
 from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant
@@ -26,10 +27,12 @@ from helmdash.core.evidence.planning_outcomes import (
     find_tier,
 )
 from helmdash.core.evidence.safe_input import SAFE_INPUT_VERSION, SafeInput, find_safe_input
-from helmdash.core.evidence.stratified import Cell
+from helmdash.core.evidence.sized_cells import SizedCells, joined
+from helmdash.core.evidence.stratified import Cell, Stratum
 from helmdash.core.evidence.suggested import Counted, Learned, PartInput
 from helmdash.core.rollups.bands import band_of_slice, band_start, middle_slice
 from helmdash.core.rollups.buckets import bounds
+from helmdash.core.rollups.figures import add
 
 # All that `learn` goes by: another version may find something else in the same calls.
 METHODS: Final = (
@@ -61,8 +64,8 @@ class _Sums:
     """All counts of some calls, by head and the number behind it; those without one by head.
 
     words: those that tell sizes, as `told` has them, each with its head, its slice and the word of
-    the clean ones. parts: what these are the sums of, where they are not of `told` itself. made:
-    cells by head, as far as they were asked for.
+    the clean ones. parts: what these are the sums of, where they are not of `told` itself. made,
+    made_slices: cells by head, as far as they were asked for.
     """
 
     told: Sequence[Told] = ()
@@ -70,31 +73,54 @@ class _Sums:
     plain: Counter[str] = field(default_factory=Counter)
     by_head: dict[str, Counter[int]] = field(default_factory=dict)
     words: dict[str, tuple[str, int, str]] = field(default_factory=dict)
-    made: dict[str, list[Cell]] = field(default_factory=dict)
+    made: dict[str, SizedCells] = field(default_factory=dict)
+    made_slices: dict[str, list[Cell]] = field(default_factory=dict)
 
     def of(self, head: str) -> Counter[int]:
         return self.by_head.get(head, Counter())
 
-    def cells(self, head: str) -> list[Cell]:
-        """Those of one kind of size (xt, xb, xg), by slices. Made once: a million calls have some
-        hundred thousand."""
+    def cells(self, head: str) -> SizedCells:
+        """Those of one kind of size (xt, xb, xg). Made once: a million calls have some hundred
+        thousand."""
         if self.parts:
-            return [cell for part in self.parts for cell in part.cells(head)]
+            return joined([part.cells(head) for part in self.parts])
         if head not in self.made:
-            self.made[head] = list(self._cells(head))
+            self.made[head] = SizedCells(list(self._by_band(head)), partial(self._slices, head))
         return self.made[head]
 
-    def _cells(self, head: str) -> Iterator[Cell]:
+    def _slices(self, head: str) -> list[Cell]:
+        if head not in self.made_slices:
+            self.made_slices[head] = list(self._by_slice(head))
+        return self.made_slices[head]
+
+    def _by_band(self, head: str) -> Iterator[Cell]:
+        for stratum, at, counted in self._counted(head):
+            bands: dict[int, tuple[int, int]] = {}
+            for number, calls, clean in counted:
+                band = band_of_slice(number)
+                before = bands.get(band)
+                added = (calls, clean) if before is None else (before[0] + calls, before[1] + clean)
+                bands[band] = added
+            for band, (calls, clean) in bands.items():
+                yield Cell(stratum, at, band, calls, clean)
+
+    def _by_slice(self, head: str) -> Iterator[Cell]:
+        for stratum, at, counted in self._counted(head):
+            for number, calls, clean in counted:
+                yield Cell(stratum, at, number, calls, clean)
+
+    def _counted(self, head: str) -> Iterator[tuple[Stratum, int, list[tuple[int, int, int]]]]:
+        """Of each stratum and stretch of time: slices, the calls in each, and the clean ones."""
         words = {word: told[1:] for word, told in self.words.items() if told[0] == head}
         for each in self.told if words else ():
-            stratum = (each.upstream, each.version, each.purpose, each.variant)
             counts = each.counts
+            counted = []
             for word in words.keys() & counts.keys():
                 calls = counts[word]
                 if calls > 0:
                     number, clean = words[word]
-                    good = min(max(counts.get(clean, 0), 0), calls)
-                    yield Cell(stratum, each.at, number, calls, good)
+                    counted.append((number, calls, min(max(counts.get(clean, 0), 0), calls)))
+            yield (each.upstream, each.version, each.purpose, each.variant), each.at, counted
 
 
 def learn(
@@ -147,7 +173,7 @@ def _learn(
         until=until,
         input=safe,
         input_in_bytes=in_bytes,
-        above=_above(cells, safe),
+        above=_above(cells.by_band, safe),
         parts=tuple(_parts(cells)) if with_parts else (),
         window=find_plateau(sums.of("w"), longest_whole=_longest_whole(sums)),
         output=find_output_need(
@@ -174,8 +200,7 @@ def _sums(told: Sequence[Told]) -> _Sums:
     times."""
     totals: dict[str, int] = {}
     for each in told:
-        for word, calls in each.counts.items():
-            totals[word] = totals.get(word, 0) + calls
+        add(totals, each.counts)
     sums = _Sums(told)
     for word, calls in totals.items():
         head, number, clean = _split(word)
@@ -220,18 +245,15 @@ def _is_better_in_bytes(sums: _Sums) -> bool:
     return in_tokens < _LEAST_TOLD and least_told("xb") > in_tokens
 
 
-def _parts(cells: Sequence[Cell]) -> Iterator[PartInput]:
+def _parts(cells: SizedCells) -> Iterator[PartInput]:
     """The safe input of each purpose, and of each variant, where there are several."""
     # Where they stand in a stratum.
     for place, kind in ((2, "purpose"), (3, "prompt_variant")):
-        of_part: dict[str, list[Cell]] = {}
-        for cell in cells:
-            of_part.setdefault(cell.stratum[place], []).append(cell)
+        of_part = cells.split(place)
         for name in sorted(of_part) if len(of_part) > 1 else ():
-            if sum(cell.calls for cell in of_part[name]) >= _LEAST_OF_PART:
-                yield PartInput(
-                    kind=kind, name=name, input=find_safe_input(of_part[name], is_part=True)
-                )
+            part = of_part[name]
+            if sum(cell.calls for cell in part.by_band) >= _LEAST_OF_PART:
+                yield PartInput(kind=kind, name=name, input=find_safe_input(part, is_part=True))
 
 
 def _above(cells: Iterable[Cell], safe: SafeInput) -> Counted | None:
@@ -239,7 +261,7 @@ def _above(cells: Iterable[Cell], safe: SafeInput) -> Counted | None:
     if safe.band is None:
         return None
     since = -math.inf if safe.first_at is None else safe.first_at
-    found = [each for each in cells if band_of_slice(each.band) > safe.band and each.at >= since]
+    found = [each for each in cells if each.band > safe.band and each.at >= since]
     return Counted(calls=sum(each.calls for each in found), clean=sum(each.clean for each in found))
 
 

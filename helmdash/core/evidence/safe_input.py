@@ -11,23 +11,23 @@ How often it is right and wrong: docs/evidence.md, measured by bench/evidence.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from typing import Final
 
 from helmdash.core.evidence.shape import missing_calls, step_odds
+from helmdash.core.evidence.sized_cells import SizedCells
 from helmdash.core.evidence.stratified import (
     UNKNOWN_FALL,
     Block,
-    Cell,
     Fall,
     blocks_of,
-    coarser,
     fall_between,
     falls_at,
 )
-from helmdash.core.rollups.bands import band_end, band_of_slice, band_start
+from helmdash.core.rollups.bands import band_end, band_start
 
 SAFE_INPUT_VERSION: Final = "safe-input-5"
 
@@ -112,9 +112,8 @@ class SafeInput:
         return (least, band_end(below[-1])), (band_start(above[0]), band_end(above[-1]))
 
 
-def find_safe_input(cells: Iterable[Cell], *, is_part: bool = False) -> SafeInput:
-    """The ceiling that calls show, or why there is none. Cells are of slices (core.rollups.bands),
-    and may come in any order.
+def find_safe_input(cells: SizedCells, *, is_part: bool = False) -> SafeInput:
+    """The ceiling that calls show, or why there is none.
 
     is_part: of a model's calls only some are looked at (those of one upstream, say) besides all of
     them: more is asked of what is looked at several times.
@@ -123,21 +122,20 @@ def find_safe_input(cells: Iterable[Cell], *, is_part: bool = False) -> SafeInpu
     alone: a version that cannot take large prompts may be new. Not where they show a slope: half of
     the calls tell it less well from a step.
     """
-    given = sorted(cells, key=lambda cell: cell.at)
     more = _PART if is_part else 1.0
-    found = _find(given, more, _LEAST_ODDS)
+    found = _find(cells, more, _LEAST_ODDS)
     if found.finding not in (Finding.NO_FALL, Finding.NOT_SPREAD):
         return found
-    half = _later_half(given)
+    half = _later_half(cells)
     later = _find(half, more * _SECOND_LOOK, _LEAST_ODDS + _SECOND_LOOK_ODDS)
     if later.finding is not Finding.CEILING:
         return found
-    return replace(later, first_at=half[0].at)
+    return replace(later, first_at=min(cell.at for cell in half.by_band))
 
 
-def _find(given: Sequence[Cell], more: float, least_odds: float) -> SafeInput:
-    sliced = blocks_of(given)
-    blocks = coarser(sliced, band_of_slice)
+def _find(cells: SizedCells, more: float, least_odds: float) -> SafeInput:
+    blocks = blocks_of(cells.by_band)
+    sliced = cache(lambda: blocks_of(cells.make_slices()))
     totals = _totals(blocks)
     calls = sum(calls for calls, _ in totals.values())
     places = _places({band: calls for band, (calls, _) in totals.items()})
@@ -150,7 +148,7 @@ def _find(given: Sequence[Cell], more: float, least_odds: float) -> SafeInput:
     return SafeInput(
         finding=finding,
         calls=calls,
-        missing=missing_calls(sliced) if finding is Finding.TOO_FEW else 0,
+        missing=missing_calls(sliced()) if finding is Finding.TOO_FEW else 0,
         ceiling=band_end(at) if finding is Finding.CEILING else None,
         band=at if finding is Finding.CEILING else None,
         below=_count(totals, _below(at, _NEAR)),
@@ -169,15 +167,15 @@ def _totals(blocks: Iterable[Block]) -> dict[int, tuple[int, int]]:
     return found
 
 
-def _later_half(given: Sequence[Cell]) -> Sequence[Cell]:
+def _later_half(cells: SizedCells) -> SizedCells:
     """The calls of the stretches of time after the one in which half of all were made, so that a
     time tells which they are."""
-    half = sum(cell.calls for cell in given) / 2
-    for cell in given:
+    half = sum(cell.calls for cell in cells.by_band) / 2
+    for cell in sorted(cells.by_band, key=lambda cell: cell.at):
         half -= cell.calls
         if half <= 0:
-            return [each for each in given if each.at > cell.at]
-    return given
+            return cells.after(cell.at)
+    return cells
 
 
 def _places(totals: Mapping[int, int]) -> list[int]:
@@ -195,7 +193,7 @@ def _judge(
     fall: Fall,
     at: int,
     more: float,
-    sliced: Sequence[Block],
+    sliced: Callable[[], Sequence[Block]],
     least_odds: float,
 ) -> Finding:
     if fall.z < _LEAST_Z * more or fall.points is None or fall.points < _LEAST_FALL:
@@ -208,9 +206,9 @@ def _judge(
     near = fall_between(blocks, small=_below(at, _NEAR), large=_above(at, _NEAR))
     if near.points is None or near.points < _LEAST_FALL_NEAR or near.z < _LEAST_Z_NEAR:
         return Finding.GRADUAL
-    if missing_calls(sliced):
+    if missing_calls(sliced()):
         return Finding.TOO_FEW
-    odds = step_odds(sliced)
+    odds = step_odds(sliced())
     if odds.to_gradual < least_odds:
         return Finding.GRADUAL
     if odds.to_mended < _LEAST_ODDS_MENDED or not _is_so_lately(blocks, at):

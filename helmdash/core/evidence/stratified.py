@@ -11,7 +11,7 @@ never more than about one standard error.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -96,22 +96,6 @@ def blocks_of(cells: Iterable[Cell]) -> tuple[Block, ...]:
     least = max(BLOCK_CALLS, calls // _MOST_BLOCKS)
     for stratum in sorted(by_stratum):
         found.extend(_blocks(sorted(by_stratum[stratum], key=_AT), least))
-    return tuple(found)
-
-
-def coarser(blocks: Iterable[Block], band_of: Callable[[int], int]) -> tuple[Block, ...]:
-    """The same blocks by wider bands. band_of: the wider one that a band is a part of."""
-    found = []
-    wider: dict[int, int] = {}
-    for block in blocks:
-        bands: dict[int, tuple[int, int]] = {}
-        for band, (calls, clean) in block.bands.items():
-            at = wider.get(band)
-            if at is None:
-                at = wider[band] = band_of(band)
-            before = bands.get(at)
-            bands[at] = (calls, clean) if before is None else (before[0] + calls, before[1] + clean)
-        found.append(Block(block.first_at, block.last_at, block.calls, bands))
     return tuple(found)
 
 

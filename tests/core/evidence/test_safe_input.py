@@ -8,6 +8,7 @@ import pytest
 
 from helmdash.core.evidence.learning import Told, learn
 from helmdash.core.evidence.safe_input import Finding, find_safe_input
+from helmdash.core.evidence.sized_cells import sized
 from helmdash.core.evidence.stratified import Cell, blocks_of, fall_between, falls_at
 from helmdash.core.rollups.bands import (
     band_end,
@@ -29,7 +30,8 @@ def test_what_is_found_is_nearly_always_the_truth(kind: fleets.Kind) -> None:
     drawn = [kind(Random(f"test-{number}"), 300) for number in range(_FLEETS)]
 
     right = sum(
-        fleets.is_right(fleet, find_safe_input(fleets.cells_of(fleet.calls))) for fleet in drawn
+        fleets.is_right(fleet, find_safe_input(sized(fleets.cells_of(fleet.calls))))
+        for fleet in drawn
     )
 
     assert right >= _FLEETS - 3
@@ -109,7 +111,9 @@ def test_what_is_found_is_nearly_always_the_truth(kind: fleets.Kind) -> None:
     ],
 )
 def test_who_finds_no_ceiling_says_why(cells: list[Cell], finding: Finding, missing: int) -> None:
-    found = find_safe_input(cell._replace(band=middle_slice(cell.band)) for cell in cells)
+    slices = [cell._replace(band=middle_slice(cell.band)) for cell in cells]
+
+    found = find_safe_input(sized(slices))
 
     assert (found.finding, found.missing) == (finding, missing)
     assert (found.ceiling is not None) is (finding is Finding.CEILING)
