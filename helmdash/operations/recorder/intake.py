@@ -95,6 +95,8 @@ class Intake:
         self._is_cut = False
         self._adopted = Adoption()
         self._taken: list[Unit] = []  # by the writer, and not all settled
+        # The writer reads calls back from a spool: until it has, they are nowhere else.
+        self._is_reading_back = False
         # Accepted from other processes' spools, and neither stored nor given up.
         self._adopted_calls = self._left_behind = 0
 
@@ -345,34 +347,33 @@ class Intake:
         """What is to be stored next: reports first, for somebody waits for those."""
         with self._lock:
             left, self._left = self._left, []
-        if left:
-            return self._note_taken(left)
-        units = self._take_reports()
-        if self._adopted.is_waiting:
-            return self._note_taken(units + self._take_adopted())
-        queued = self._take_queued()
-        return self._note_taken(units + (queued or self._take_backlog()))
+            units = left or self._pop_reports()
+            queued = [] if left or self._adopted.is_waiting else self._pop_queued()
+            # In the same moment, so that a unit is always seen in one place or the other.
+            self._taken = units = [*units, *queued]
+            self._is_reading_back = not (left or queued)
+        return self._read_back(units) if self._is_reading_back else units
 
-    def _note_taken(self, units: list[Unit]) -> list[Unit]:
+    def _read_back(self, units: list[Unit]) -> list[Unit]:
+        found = self._take_adopted() if self._adopted.is_waiting else self._take_backlog()
         with self._lock:
-            self._taken = units
+            self._taken = units = [*units, *found]
+            self._is_reading_back = False
         return units
 
     def unsettled(self, concerns: Callable[[Capture], bool]) -> list[Unit]:
         """Calls of the gateway that wait at this moment; those in the spool only are left out."""
         with self._lock:
             waiting = [*self._taken, *self._queue]
-        return [
-            unit
-            for unit in waiting
-            if not unit.is_settled and unit.answers is None and any(map(concerns, unit.captures))
-        ]
+        return _concerned(waiting, concerns)
 
     def unstored(self, concerns: Callable[[Capture], bool]) -> tuple[Capture, ...] | None:
         """The same as captures, oldest first; None while some wait in the spool only."""
-        if self._backlog or self._adopted.is_waiting:
-            return None
-        found = self.unsettled(concerns)
+        with self._lock:
+            if self._backlog or self._adopted.is_waiting or self._is_reading_back:
+                return None
+            waiting = [*self._taken, *self._queue]
+        found = _concerned(waiting, concerns)
         return tuple(capture for unit in found for capture in unit.captures if concerns(capture))
 
     def urge(self) -> None:
@@ -488,35 +489,31 @@ class Intake:
     def _has_work(self) -> bool:
         return bool(self._left or self._reports or self._queue or self._backlog or self._adopted)
 
-    def _take_reports(self) -> list[Unit]:
+    def _pop_reports(self) -> list[Unit]:
         units: list[Unit] = []
         calls, size = self._limits.batch_calls, self._limits.batch_bytes
-        with self._lock:
-            while self._reports:
-                unit = self._reports[0]
-                if units and (len(unit.captures) > calls or unit.size > size):
-                    break
-                self._reports.popleft()
-                self._report_calls -= len(unit.captures)
-                self._report_bytes -= unit.size
-                if unit.answers is not None and unit.answers.set_running_or_notify_cancel():
-                    units.append(unit)
-                    calls -= len(unit.captures)
-                    size -= unit.size
-            if units:
-                self._latest_reports = len(units)
-                self._lone_reports = self._lone_reports + 1 if len(units) == 1 else 0
+        while self._reports:
+            unit = self._reports[0]
+            if units and (len(unit.captures) > calls or unit.size > size):
+                break
+            self._reports.popleft()
+            self._report_calls -= len(unit.captures)
+            self._report_bytes -= unit.size
+            if unit.answers is not None and unit.answers.set_running_or_notify_cancel():
+                units.append(unit)
+                calls -= len(unit.captures)
+                size -= unit.size
+        if units:
+            self._latest_reports = len(units)
+            self._lone_reports = self._lone_reports + 1 if len(units) == 1 else 0
         return units
 
-    def _take_queued(self) -> list[Unit]:
+    def _pop_queued(self) -> list[Unit]:
         units: list[Unit] = []
         size = self._limits.batch_bytes
-        with self._lock:
-            while self._queue and len(units) < self._limits.batch_calls and size > 0:
-                units.append(self._queue.popleft())
-                size -= units[-1].size
-            # In the same moment, so that a unit is always seen in one place or the other.
-            self._taken = units
+        while self._queue and len(units) < self._limits.batch_calls and size > 0:
+            units.append(self._queue.popleft())
+            size -= units[-1].size
         return units
 
     def _take_backlog(self) -> list[Unit]:
@@ -654,7 +651,8 @@ class Intake:
     def is_empty(self) -> bool:
         """Everything taken in is stored or given up."""
         with self._lock:
-            return not (self._has_work() or self._counts.waiting)
+            is_reporting = self._is_reserved or any(map(_is_awaited, self._taken))
+            return not (is_reporting or self._has_work() or self._counts.waiting)
 
     def waiting(self) -> int:
         """Calls that are not stored yet, reports that wait for their turn included."""
@@ -687,6 +685,19 @@ class Intake:
 
     def _spool_bytes(self) -> int:
         return self._spool.size + self._spool.foreign_size
+
+
+def _concerned(units: Sequence[Unit], concerns: Callable[[Capture], bool]) -> list[Unit]:
+    return [
+        unit
+        for unit in units
+        if not unit.is_settled and unit.answers is None and any(map(concerns, unit.captures))
+    ]
+
+
+def _is_awaited(unit: Unit) -> bool:
+    """A report that is under way. Until it ends it is in no count: it is accepted only then."""
+    return unit.answers is not None and not unit.answers.done()
 
 
 def _after(entry: Entry) -> Entry:
