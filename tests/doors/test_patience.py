@@ -22,7 +22,7 @@ class World:
         self.is_there = self.is_replica_there = True
         self.sent: list[Message] = []
         self.watch = DatabaseWatch(lambda: self.is_there, lambda: self.is_replica_there)
-        self.went_on = asyncio.Event()
+        self.may_go_on, self.went_on = asyncio.Event(), asyncio.Event()
 
     async def send(self, message: Message) -> None:
         self.sent.append(message)
@@ -33,9 +33,15 @@ class World:
                 await send({"type": "http.response.start"})
             await asyncio.sleep(seconds)
             await send({"type": "the end"})
-            self.went_on.set()
 
         return answer
+
+    async def hang(self, send: Send) -> None:
+        """Work that waits for the database until the test lets it go on: however long the watch
+        takes to ask, it has not ended by then."""
+        await self.may_go_on.wait()
+        await send({"type": "the end"})
+        self.went_on.set()
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +80,7 @@ def test_a_silent_replica_ends_the_wait_of_who_reads_from_it_and_of_nobody_else(
         there, elsewhere = (Reading(lambda: True), Reading(lambda: False))
         assert [each.decide() for each in (there, elsewhere)] == [True, False]
         with pytest.raises(DatabaseUnavailable):
-            await world.watch.run(world.work(seconds=0.3), world.send, {READING_KEY: there})
+            await world.watch.run(world.hang, world.send, {READING_KEY: there})
         assert not world.watch.is_silent
         await world.watch.run(world.work(seconds=0.3), world.send, {READING_KEY: elsewhere})
         assert kinds(world) == ["the end"]
@@ -86,10 +92,11 @@ def test_a_silent_database_ends_the_wait_and_everybody_elses_until_it_is_back() 
     async def scene(world: World) -> None:
         world.is_there = False
         with pytest.raises(DatabaseUnavailable):
-            await world.watch.run(world.work(seconds=0.5), world.send)
+            await world.watch.run(world.hang, world.send)
         with pytest.raises(DatabaseUnavailable):
             await world.watch.run(world.work(seconds=0), world.send)
         # What was given up on goes on, and its answer reaches nobody.
+        world.may_go_on.set()
         await world.went_on.wait()
         assert world.sent == []
         world.is_there = True
@@ -118,7 +125,7 @@ def test_who_asks_for_liveness_is_let_through_and_hears_that_others_are_not() ->
         await ask()
         world.is_there = False
         with pytest.raises(DatabaseUnavailable):
-            await world.watch.run(world.work(seconds=0.5), world.send)
+            await world.watch.run(world.hang, world.send)
         await ask()
         world.is_there = True
         while world.watch.is_silent:

@@ -84,20 +84,21 @@ def test_where_no_file_takes_a_call_it_is_told_when_the_database_has_it(
     project: ProjectInfo, make_recorder: Make, stuck: Hold, fill_the_disk: Callable[[], None]
 ) -> None:
     fill_the_disk()
-    recorder = make_recorder(timeout=0.3)
-    recorder.start()
-    assert recorder.takes_calls
+    patient, hasty = make_recorder(timeout=20), make_recorder(timeout=0.3)
+    patient.start()
+    hasty.start()
+    assert patient.takes_calls
 
-    unkept = recorder.submit(project, "owner", call(1), NOW)
+    unkept = patient.submit(project, "owner", call(1), NOW)
     assert unkept is not None
-    assert asyncio.run(recorder.is_kept(unkept))
+    assert asyncio.run(patient.is_kept(unkept))
     assert names() == expected(1)
 
     with stuck():
-        unkept = recorder.submit(project, "owner", call(2), NOW)
+        unkept = hasty.submit(project, "owner", call(2), NOW)
         assert unkept is not None
-        assert not asyncio.run(recorder.is_kept(unkept))
-    assert recorder.settle()
+        assert not asyncio.run(hasty.is_kept(unkept))
+    assert hasty.settle()
 
 
 def test_no_call_is_taken_where_neither_disk_nor_database_takes_it(

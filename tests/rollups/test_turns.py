@@ -30,18 +30,20 @@ def test_others_have_their_turn_between_the_steps_of_a_rebuild() -> None:
     project = make_project()
     record(*(make_capture(id=f"c-{n}", started_at=NOW - timedelta(hours=n)) for n in range(24)))
     turns = 0
-    is_over = threading.Event()
+    has_begun, is_over = threading.Event(), threading.Event()
 
     def write_on() -> None:
         nonlocal turns
         while not is_over.is_set():
             write(lambda: None)
             turns += 1
+            has_begun.set()
         connection.close()
 
     before_steps: list[int] = []
     with ThreadPoolExecutor(1) as threads:
         other = threads.submit(write_on)
+        assert has_begun.wait(20)
         rebuild(
             actor=SHELL,
             project_id=project.id,
