@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Iterator
 from socket import socket
 from typing import Any
 
 import pytest
+from _pytest._io import TerminalWriter
 
 from tests.support.telling import Listener, Reader, Told, send
 from tests.support.warm import be_another_process
@@ -26,6 +28,15 @@ def work(session: pytest.Session, connection: socket, name: str) -> None:
         nextitem = None if following is None else session.items[following]
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
         send(connection, listener.take(place))
+
+
+class _Terminal:
+    """In place of the terminal, for who prints there whatever happens: pytest-timeout, the stacks
+    of a test that takes too long. It goes to what that test has printed."""
+
+    @property
+    def _tw(self) -> TerminalWriter:
+        return TerminalWriter(sys.stderr)
 
 
 def _with_next(connection: socket) -> Iterator[tuple[int, int | None]]:
@@ -51,6 +62,7 @@ def _be_a_worker(config: Any, name: str) -> None:
     os.environ["PYTEST_XDIST_WORKER"] = name
     config.workerinput = {"workerid": name}
     config.pluginmanager.unregister(name="terminalreporter")
+    config.pluginmanager.register(_Terminal(), "terminalreporter")
     # What is captured would go into the one file that it shares with the others.
     capturing = config.pluginmanager.getplugin("capturemanager")
     capturing.stop_global_capturing()

@@ -81,6 +81,16 @@ def test_many(subtests):
         with subtests.test(n=n):
             assert n != 1
 """
+# As much of what is tested: it logs the errors that it knows nothing of, and goes on.
+_HANGS = """
+import time
+
+def test_a():
+    try:
+        time.sleep(30)
+    except Exception:
+        pass
+"""
 
 
 @pytest.mark.skipif(not WORKS_HERE, reason="a fork is not safe here")
@@ -130,8 +140,9 @@ def test_a_worker_that_dies_fails_its_test_and_another_goes_on(tmp_path: Path) -
         ("def test_a(): assert 0\ndef test_b(): assert 0", ["-x"], 1, "stopping after 1 failures"),
         ("", [], 5, ""),
         ("def test_a(): raise KeyboardInterrupt", [], 2, "KeyboardInterrupt"),
+        (_HANGS, ["--timeout=1"], 1, "Failed: Timeout (>1.0s) from pytest-timeout"),
     ],
-    ids=["what cannot be read", "a first failure", "nothing", "an interrupt"],
+    ids=["what cannot be read", "a first failure", "nothing", "an interrupt", "one that hangs"],
 )
 def test_a_run_ends_with_the_code_that_one_process_gives(
     tmp_path: Path, tests: str, options: list[str], code: int, said: str
