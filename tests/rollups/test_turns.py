@@ -22,6 +22,9 @@ from helmdash.records.models import Project, Rollup
 from helmdash.records.rollups.rollup_rows import read_quarter
 from tests.factories import NOW, make_capture, make_project, record
 
+# Far longer than to record one call takes, on any machine.
+_UNTIL_KEPT_OUT_S = 30.0
+
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has more than one writer")
 @pytest.mark.django_db(transaction=True)
@@ -83,14 +86,15 @@ def test_others_record_while_a_rebuild_reads_a_quarter_hour(
         if not is_first:
             return read_quarter(**given)
         is_first = False
-        with ThreadPoolExecutor(1) as threads:
-            threads.submit(meanwhile, name="before", is_folded=False).result()
-            found = read_quarter(**given)
-            threads.submit(meanwhile, name="after", is_folded=is_folded).result()
+        threads.submit(meanwhile, name="before", is_folded=False).result(_UNTIL_KEPT_OUT_S)
+        found = read_quarter(**given)
+        threads.submit(meanwhile, name="after", is_folded=is_folded).result(_UNTIL_KEPT_OUT_S)
         return found
 
     monkeypatch.setattr(rebuilding, "read_quarter", read_late)
-    rebuild(actor=SHELL, project_id=project.id, anew=True, progress=lambda _: None)
+    # Around the rebuild: one that keeps others out has given up before they are waited for.
+    with ThreadPoolExecutor(1) as threads:
+        rebuild(actor=SHELL, project_id=project.id, anew=True, progress=lambda _: None)
     folding.fold_all()
 
     again = rebuild(actor=SHELL, project_id=project.id, anew=True, progress=lambda _: None)
