@@ -28,6 +28,8 @@ _WITHOUT_DATABASE = frozenset(
 _BRINGS_TABLES = frozenset({"up", "migrate", "restore", "showmigrations", "sqlmigrate", "dbshell"})
 # What brings data to another place is wanted most where this one is full.
 _TAKES_AWAY = frozenset({"backup", "move"})
+# The only one that brings a secret key along.
+_BRINGS_KEY = "restore"
 _SERVES = frozenset({"up", ""})
 # As shells tell a process that Ctrl-C ended.
 STOPPED = 130
@@ -87,6 +89,8 @@ def look_around(command: str, rest: Sequence[str] = ()) -> None:
     full: str | None = None
     if needs_database:
         full = places.check_directory(env, needs_room=command not in _TAKES_AWAY)
+    if command == _BRINGS_KEY:
+        conf.keep_no_new_key()
     conf.secret_key(env)
     if needs_database:
         brings = command in _BRINGS_TABLES

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from helmdash.conf.mailed_links import mailed_base
-from helmdash.conf.signing_key import SECRET_KEY_FILE, is_key_made_here, secret_key, take_back_key
+from helmdash.conf.signing_key import SECRET_KEY_FILE, keep_no_new_key, secret_key
 from helmdash.conf.urls import database_url_problem, masked
 from helmdash.conf.variables import (
     PREFIX,
@@ -51,7 +51,7 @@ __all__ = [
     "environment_key_variable",
     "environment_upstreams",
     "given_variable",
-    "is_key_made_here",
+    "keep_no_new_key",
     "mailed_base",
     "masked",
     "name_writer_socket",
@@ -59,7 +59,6 @@ __all__ = [
     "read_env",
     "secret_key",
     "shown",
-    "take_back_key",
     "unknown_variables",
     "variable_name",
     "variable_names",

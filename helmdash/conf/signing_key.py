@@ -13,19 +13,22 @@ from helmdash.conf.variables import BadSetting, Env
 
 # In the data directory, its owner's alone.
 SECRET_KEY_FILE = "secret-key"  # noqa: S105  (a file name)
-_made_here: set[Path] = set()
+# In a process that is to keep none: the one that it uses itself, until there is one to keep.
+_passing: list[str] = []
 
 
 def secret_key(settings: Env) -> str:
-    """The signing key: given, or kept owner-only in the data directory and made at first use."""
+    """The signing key: given, or kept owner-only in the data directory and made at first use,
+    unless `keep_no_new_key` was called. Raises BadSetting."""
     if settings.secret_key:
         return settings.secret_key
     path = settings.data_dir / SECRET_KEY_FILE
     try:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
+            if _passing:
+                return _passing[0]
             _make_key(path)
-            _made_here.add(path)
         if path.is_fifo():
             # Reading would wait for whoever writes there.
             raise OSError(errno.EINVAL, "it is a pipe")
@@ -44,19 +47,10 @@ def secret_key(settings: Env) -> str:
     return key
 
 
-def is_key_made_here(settings: Env) -> bool:
-    """Whether the key in the data directory is as old as this process: nothing is sealed with it
-    yet."""
-    return settings.data_dir / SECRET_KEY_FILE in _made_here
-
-
-def take_back_key(settings: Env) -> None:
-    """Remove the key in the data directory where this process made it, and came to nothing."""
-    if is_key_made_here(settings):
-        path = settings.data_dir / SECRET_KEY_FILE
-        with suppress(OSError):
-            path.unlink()
-        _made_here.discard(path)
+def keep_no_new_key() -> None:
+    """From now on this process leaves no key that it makes. To a restore that comes after one that
+    was killed or refused, it would be another key than its archive's, and nobody knows what of."""
+    _passing[:] = [secrets.token_urlsafe(48)]
 
 
 def _make_key(path: Path) -> None:

@@ -340,7 +340,7 @@ def test_a_restore_that_fails_leaves_what_was_there(
     assert "9999_later" not in after
 
 
-# A restore that is killed while it reads the archive.
+# `manage.py restore`, killed at its start, once it has its settings, or while it reads its archive.
 _KILLED_RESTORE = """
 import os
 import signal
@@ -349,29 +349,38 @@ from pathlib import Path
 
 import django
 
-os.environ["DJANGO_SETTINGS_MODULE"] = "helmdash.settings"
-django.setup()
 from helmdash import conf
-from helmdash.operations.backup import restore
+from helmdash.cli.running import look_around
 
 
-def killed(words):
+def killed(words=""):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-restore(Path(sys.argv[1]), env=conf.env(), force=False, progress=killed)
+when, archive = sys.argv[1:]
+os.environ["DJANGO_SETTINGS_MODULE"] = "helmdash.settings"
+look_around("restore", [archive])
+if when == "at its start":
+    killed()
+django.setup()
+if when == "with its settings":
+    killed()
+from helmdash.operations.backup import restore
+
+restore(Path(archive), env=conf.env(), force=False, progress=killed)
 """
 
 
+@pytest.mark.parametrize("when", ["at its start", "with its settings", "while it reads"])
 def test_a_restore_that_was_killed_is_begun_anew(
-    new_house: Callable[..., House], tmp_path: Path
+    new_house: Callable[..., House], tmp_path: Path, when: str
 ) -> None:
     """The key that it had made was another one than the archive's, and lay in the way."""
     here, there = new_house("here", with_tables=True), new_house("there")
     archive = tmp_path / "backup.zip"
     done(here, "manage.py", "backup", str(archive))
 
-    done(there, "-c", _KILLED_RESTORE, str(archive), code=-signal.SIGKILL)
+    done(there, "-c", _KILLED_RESTORE, when, str(archive), code=-signal.SIGKILL)
 
     assert "Restored" in done(there, "manage.py", "restore", str(archive))
     assert key_of(there) == key_of(here)
@@ -607,14 +616,11 @@ def test_what_lies_beside_a_database_is_data_as_well(
     assert found in (find_data(env, key=ARCHIVES_KEY) or "")
 
 
-def test_locks_the_archives_own_key_and_one_that_this_start_made_are_no_data(
-    tmp_path: Path,
-) -> None:
+def test_locks_and_the_archives_own_key_are_no_data(tmp_path: Path) -> None:
     env = replace_env(data_dir=tmp_path, database_url="", secret_key="")
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool" / "a.lock").touch()
     (tmp_path / "spool" / "a.spare").write_bytes(bytes(10))
-    conf.secret_key(env)
     assert find_data(env, key=ARCHIVES_KEY) is None
 
     other = replace_env(data_dir=tmp_path / "other", database_url="", secret_key="")

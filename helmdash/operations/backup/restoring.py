@@ -39,8 +39,6 @@ def restore(path: Path, *, env: conf.Env, force: bool, progress: Progress) -> Ma
     force: also over data that is here, which is then gone. Raises ArchiveProblem and
     RestoreProblem before anything is changed; OSError and what the database raises.
     """
-    # First, for this may be killed: to the next try it would be another key than the archive's.
-    conf.take_back_key(env)
     with reading(path, progress) as archive:
         manifest = archive.manifest
         _check(manifest, archive, env, force=force)
@@ -114,7 +112,7 @@ def find_data(env: conf.Env, *, key: bytes) -> str | None:
     if any(each.is_file() and each.suffix not in _NO_DATA for each in spool.rglob("*")):
         return f"a call that waits, or was put aside, in {spool}"
     own = env.data_dir / conf.SECRET_KEY_FILE
-    is_kept = not env.secret_key and own.exists() and not conf.is_key_made_here(env)
+    is_kept = not env.secret_key and own.exists()
     if is_kept and own.read_bytes().strip() != key.strip():
         return f"another secret key in {own}, which provider keys elsewhere may be sealed with,"
     return None
