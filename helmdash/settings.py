@@ -263,12 +263,14 @@ class VisibleFormatter(logging.Formatter):
 
 
 class FaultsAlone(logging.Filter):
-    """Without the 503s that are answers on purpose: what makes them is told where it begins and
-    ends (helmdash.doors.patience, the recorder), and not by each of the requests of an outage."""
+    """Without the answers that are given on purpose. What makes a 503 is told where it begins and
+    ends (helmdash.doors.patience, the recorder), and not by each of the requests of an outage; a
+    502 is a plan that failed, which is told with its cause (helmdash.operations.planning)."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether it is logged; with a traceback it says more than that."""
-        return getattr(record, "status_code", None) != 503 or record.exc_info is not None
+        is_meant = getattr(record, "status_code", None) in (502, 503)
+        return not is_meant or record.exc_info is not None
 
 
 class OnceAMinute(logging.Filter):

@@ -121,7 +121,12 @@ def test_the_intent_the_catalog_and_the_limit_reach_the_model(
     ],
 )
 def test_a_failure_is_a_502_with_its_cause(
-    owner: Door, planner: Planner, behaviour: str, cause: str, advice: str | None
+    owner: Door,
+    planner: Planner,
+    behaviour: str,
+    cause: str,
+    advice: str | None,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     response = owner.post("/plan", _ask(behaviour))
 
@@ -134,6 +139,10 @@ def test_a_failure_is_a_502_with_its_cause(
     assert told["attempts"][-1]["cause"] == told["cause"]
     assert 1 <= len(told["attempts"]) <= 3
     _is_documented("/plan", "502", told)
+    # One line, by which the plan is found, and none of `Bad Gateway`.
+    (said,) = [record.getMessage() for record in caplog.records if record.name != "httpx"]
+    rule, calls = told["cause"]["rule"], len(told["attempts"])
+    assert said == f"{told['plan_id']} failed: {cause} (rule {rule}; calls made: {calls})"
     kept = owner.get(f"/plans/{told['plan_id']}").json()
     assert (kept["status"], kept["outcome"], kept["plan"]) == ("failed", "failed", None)
     assert kept["cause"] == told["cause"]

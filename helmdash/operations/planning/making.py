@@ -154,10 +154,16 @@ async def make_plan(
     if progress is not None:
         await progress(100, "Done.")
     if ending.body is None:
-        assert ending.cause is not None
+        cause = ending.cause
+        assert cause is not None
+        # Not its sentence, which may hold words of the provider's.
+        logger.warning(
+            "%s failed: %s (rule %s; calls made: %d)",
+            *(question.plan_id, cause.name, cause.rule, len(teller.attempts)),
+        )
         raise PlanFailed(
             question.plan_id,
-            ending.cause,
+            cause,
             tuple(teller.attempts),
             compaction(ending.fitted) if ending.fitted else None,
         )
