@@ -105,13 +105,32 @@ class _Group(NamedTuple):
 
 
 @dataclass(slots=True)
+class _Period:
+    """A period with calls of a group, as a quarter, and the names that they were asked by in it."""
+
+    quarter: int
+    spellings: set[str]
+
+
+@dataclass(slots=True)
 class _Seen:
-    """Of a group: its calls, the earliest and the latest period that has one, and their names."""
+    """Of a group: its calls, the earliest and the latest period that has one, and all names."""
 
     calls: int = 0
-    first: int | None = None
-    latest: int | None = None
+    first: _Period | None = None
+    latest: _Period | None = None
     spellings: set[str] = field(default_factory=set)
+
+    def note(self, quarter: int, spelling: str) -> None:
+        """That this period has a call of this name."""
+        if self.first is None or quarter < self.first.quarter:
+            self.first = _Period(quarter, {spelling})
+        elif quarter == self.first.quarter:
+            self.first.spellings.add(spelling)
+        if self.latest is None or quarter > self.latest.quarter:
+            self.latest = _Period(quarter, {spelling})
+        elif quarter == self.latest.quarter:
+            self.latest.spellings.add(spelling)
 
 
 def failing(
@@ -204,8 +223,7 @@ def _grouped(table: BudgetTable, found: RangeFigures) -> dict[_Group, _Seen]:
                 seen.calls += calls
                 seen.spellings.add(spelling)
                 if calls > 0:
-                    seen.first = quarter if seen.first is None else min(seen.first, quarter)
-                    seen.latest = quarter if seen.latest is None else max(seen.latest, quarter)
+                    seen.note(quarter, spelling)
     return {group: seen for group, seen in groups.items() if seen.calls > 0}
 
 
@@ -215,24 +233,46 @@ def _times(
     since: datetime | None,
     until: datetime | None,
 ) -> dict[_Group, tuple[datetime, datetime]]:
-    """When the first and the newest call of each group started. One statement: for each a step into
-    the index of causes, within the range and within the period that has it."""
-    bounds = {
-        each: (_within(seen.first or 0, since), _within(seen.latest or 0, since))
-        for each, seen in groups.items()
-    }
-    first, latest = (
-        [
-            FailedIn(each.cause, each.model_key, at, min(_after(at), until or _after(at)))
-            for each, at in zip(bounds, starts, strict=True)
-        ]
-        for starts in zip(*bounds.values(), strict=True)
+    """When the first and the newest call of each group started. One statement: for each of its
+    names a step into the index of causes, within the range and within the period that has it.
+
+    By names, as the groups are counted: a call that told who answered has a key of that upstream's.
+    """
+    first = _asked({group: seen.first for group, seen in groups.items()}, since, until)
+    latest = _asked({group: seen.latest for group, seen in groups.items()}, since, until)
+    told_first, told_latest = failed_times(
+        project_id=project_id,
+        first=[each for each, _ in first],
+        latest=[each for each, _ in latest],
     )
-    told = failed_times(project_id=project_id, first=first, latest=latest)
-    return {
-        group: (first_at or begins, latest_at or ends)
-        for (group, (begins, ends)), first_at, latest_at in zip(bounds.items(), *told, strict=True)
-    }
+    began, ended = _by_group(first, told_first), _by_group(latest, told_latest)
+    return {group: (min(began[group]), max(ended[group])) for group in groups}
+
+
+_Asked = list[tuple[FailedIn, _Group]]
+
+
+def _asked(
+    periods: Mapping[_Group, _Period | None], since: datetime | None, until: datetime | None
+) -> _Asked:
+    """What is looked for, with the group that it is of: at least one for each group."""
+    asked: _Asked = []
+    for group, period in periods.items():
+        start = _within(period.quarter if period else 0, since)
+        end = min(_after(start), until or _after(start))
+        names = sorted(period.spellings) if period else [group.model_key]
+        asked.extend((FailedIn(group.cause, name, start, end), group) for name in names)
+    return asked
+
+
+def _by_group(asked: _Asked, told: Iterable[datetime | None]) -> Mapping[_Group, list[datetime]]:
+    """The moments found of each group; where none of its calls is left, when its period begins."""
+    begins = {group: [each.since] for each, group in asked}
+    found: defaultdict[_Group, list[datetime]] = defaultdict(list)
+    for (_, group), at in zip(asked, told, strict=True):
+        if at is not None:
+            found[group].append(at)
+    return {**begins, **found}
 
 
 def _after(start: datetime) -> datetime:

@@ -19,24 +19,25 @@ from helmdash.records.replica import connection_for
 
 
 class FailedIn(NamedTuple):
-    """The calls of a model that failed for a cause, from `since` to before `until`."""
+    """The calls that failed for a cause, of a model as it was spelt, from `since` to before
+    `until`."""
 
     cause: str
-    model_key: str
+    model: str
     since: datetime
     until: datetime
 
 
 _SOURCE: Final = {
     "postgresql": "unnest(%s::text[], %s::text[], %s::timestamptz[], %s::timestamptz[])"
-    " WITH ORDINALITY AS w(cause, model_key, since, until, place)",
-    "sqlite": "(SELECT value ->> 0 AS cause, value ->> 1 AS model_key, value ->> 2 AS since,"
+    " WITH ORDINALITY AS w(cause, model, since, until, place)",
+    "sqlite": "(SELECT value ->> 0 AS cause, value ->> 1 AS model, value ->> 2 AS since,"
     " value ->> 3 AS until, key + 1 AS place FROM json_each(%s)) AS w",
 }
 # The index of causes is of calls that have one: said as it says it.
 _NEXT: Final = (
     f"SELECT c.started_at FROM {Call._meta.db_table} c WHERE c.project_id = %s"
-    " AND c.cause = w.cause AND NOT c.cause = '' AND c.model_key = w.model_key"
+    " AND c.cause = w.cause AND NOT c.cause = '' AND c.model = w.model"
     " AND c.started_at >= w.since AND c.started_at < w.until"
     # The bounds of all, as constants: other months are not even planned for.
     " AND c.started_at >= %s AND c.started_at < %s ORDER BY c.started_at {0}, c.id {0} LIMIT 1"

@@ -91,6 +91,34 @@ def test_what_is_resolved_comes_back_when_a_call_fails_so_again(project: Project
     assert find(project).open[0].mark is None
 
 
+@pytest.mark.parametrize("is_folded", [False, True])
+@pytest.mark.parametrize(
+    ("model", "provider"), [("nemo", "my-box"), ("gpt-4o", "azure-eu"), ("gpt-4o", None)]
+)
+def test_a_group_knows_when_it_failed_whoever_was_asked(
+    project: ProjectInfo, model: str, provider: str | None, is_folded: bool
+) -> None:
+    """A call that names its upstream has a key of that upstream's; the group goes by names."""
+    minute = timedelta(minutes=1)
+    fail(project, NOW - 70 * minute, model=model, provider=provider)
+    fail(project, NOW - 50 * minute, model=model, provider=provider)
+    # Further calls of the same cause: another model, and another way to write the same one.
+    fail(project, NOW - 90 * minute, model="anthropic/claude-sonnet-4")
+    fail(project, NOW - 10 * minute, model="anthropic/claude-sonnet-4", provider=provider)
+    fail(project, NOW - 60 * minute, model=model.upper(), provider="another")
+    if is_folded:
+        fold_all()
+
+    found = find(project).open
+
+    group = next(each for each in found if each.calls == 3)
+    assert (group.first_at, group.latest_at) == (NOW - 70 * minute, NOW - 50 * minute)
+    say(project, group, GroupState.RESOLVED, NOW - minute)
+    assert group.model_key not in [each.model_key for each in find(project).open]
+    fail(project, NOW, model=model, provider=provider)
+    assert [each.model_key for each in find(project).open if each.has_returned] == [group.model_key]
+
+
 def test_what_is_muted_comes_back_after_a_day_if_it_still_fails(project: ProjectInfo) -> None:
     fail(project, NOW - 2 * HOUR)
     (group,) = find(project).open
