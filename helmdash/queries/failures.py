@@ -7,7 +7,7 @@ newest call of a group failed is looked up among the calls of a single period of
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -67,11 +67,8 @@ class FailureGroup:
 
     @property
     def query(self) -> str:
-        """The query of the list of calls that has just these, in the same range. By the names that
-        were counted together: the filter by model takes any spelling, of other models' ids too, and
-        a call that told its provider has another key than its name alone."""
-        names = any_of("spelt", self.spellings) or term_text("key", self.model_key)
-        return f"cause:{self.cause.value} {names}"
+        """The query of the list of calls that has just these, in the same range."""
+        return query_of(self.cause.value, self.model_key, self.spellings)
 
     @property
     def has_returned(self) -> bool:
@@ -79,6 +76,14 @@ class FailureGroup:
         mark = self.mark
         is_resolved = mark is not None and mark.state is GroupState.RESOLVED
         return mark is not None and is_resolved and self.latest_at > mark.at
+
+
+def query_of(cause: str, model_key: str, spellings: Sequence[str]) -> str:
+    """The query of the list of calls that has just those of a group. By the names that are counted
+    together: the filter by model takes any spelling, of other models' ids too, and a call that told
+    its provider has another key than its name alone."""
+    names = any_of("spelt", spellings) or term_text("key", model_key)
+    return f"cause:{cause} {names}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,6 +59,30 @@ def test_the_countdowns_of_last_week_are_those_that_rang(project: ProjectInfo) -
     ]
 
 
+def test_a_week_of_a_failing_group_counts_as_its_rule_does(project: ProjectInfo) -> None:
+    """One model, however it is written and whichever upstream was asked: one group."""
+    made = rule(project, RuleKind.FAILING, channel(project), threshold=5, minutes=15, group_s=0)
+    asked = [("gpt-4o", "azure-eu"), ("openai/gpt-4o", None), ("GPT-4o", "azure-us")] * 2
+    bad: dict[str, Any] = {"conversation": None, "http_status": 429, "usage": None}
+    told = []
+    for number in range(30):
+        if number < len(asked):
+            model, provider = asked[number]
+            at = NOW + number * MINUTE
+            record(
+                make_capture(model=model, provider=provider, started_at=at, **bad), project=project
+            )
+        told += [number] * look(NOW + number * MINUTE + SECOND)
+
+    settings = settings_of(AlertRule.objects.get(pk=made))
+    found = last_week(project_id=project.id, settings=settings, now=NOW + timedelta(days=1)).found
+
+    assert told == [4, 16]
+    sent = [(each.at - NOW, each.told[0].title) for each in reversed(found.sent)]
+    assert [at for at, _ in sent] == [4 * MINUTE, 16 * MINUTE]
+    assert {title for _, title in sent} == {"openai/gpt-4o rate_limited: 5 calls or more"}
+
+
 @pytest.mark.parametrize(
     ("kind", "bad"),
     [

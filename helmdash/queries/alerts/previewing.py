@@ -35,7 +35,9 @@ from helmdash.queries.alerts.observing import (
     just_after,
 )
 from helmdash.queries.alerts.past_lags import export_lags, recorder_lags
+from helmdash.queries.budgets import budgets
 from helmdash.queries.conversations.under_way import ACTIVE
+from helmdash.queries.failures import query_of
 from helmdash.records.models import Call, HealthChange
 
 WEEK: Final = timedelta(days=7)
@@ -54,7 +56,8 @@ class Previewed:
 
 
 def last_week(*, project_id: int, settings: RuleSettings, now: datetime) -> Previewed:
-    """The messages that a rule would have sent in the last week. Two queries at most."""
+    """The messages that a rule would have sent in the last week. Three queries at most, and
+    some more after an edit of a budget."""
     changes, is_sample, known_from = _read(project_id, settings, now)
     found = preview(changes, group_s=settings.group_s, quiet=settings.quiet)
     return Previewed(found=found, is_sample=is_sample, known_from=known_from)
@@ -204,26 +207,29 @@ def _whose(conversation: str | None, model: str) -> str:
 
 
 def _failing(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
+    """By the groups of queries.failures: a model's calls by its name, whoever was asked."""
     rows = Call.objects.filter(
         project_id=project_id,
         cause__in=[each.value for each in FailureCause],
         started_at__gte=now - WEEK,
         started_at__lte=now,
     ).order_by("-started_at", "-id")
-    read = list(rows.values_list("cause", "model_key", "model", "started_at")[:_MOST_ROWS])
-    times = ((f"{key or model} {cause}", at) for cause, key, model, at in reversed(read))
+    read = list(rows.values_list("cause", "model", "started_at")[:_MOST_ROWS])
+    rules = budgets.table(project_id=project_id)
+    spellings: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    times: list[tuple[str, datetime]] = []
+    for cause, model, at in reversed(read):
+        key = rules.key_of(model)
+        spellings[cause, key].add(model)
+        times.append((f"{key} {cause}", at))
     queries = {
-        f"{key or model} {cause}": f"cause:{cause} {_of_model(key, model)}"
-        for cause, key, model, _ in read
+        f"{key} {cause}": query_of(cause, key, sorted(names))
+        for (cause, key), names in spellings.items()
     }
     least = settings.threshold or 1
     title = f"{least:,} calls or more"
     changes = _lasting(times, settings, least, lambda name: f"{name}: {title}", queries)
     return changes, len(read) == _MOST_ROWS
-
-
-def _of_model(key: str | None, model: str) -> str:
-    return term_text("key", key) if key else term_text("model", model)
 
 
 def _lasting(
