@@ -298,7 +298,7 @@ RULES: tuple[CauseRule, ...] = (
         name=FailureCause.BAD_REQUEST,
         advice=Advice.OTHER_MODEL,
         applies=conditions.is_model_unknown,
-        detail="The provider does not serve this model ({error}).",
+        detail="This model is not served ({error}).",
     ),
     CauseRule(
         id="request.payment",
@@ -312,7 +312,7 @@ RULES: tuple[CauseRule, ...] = (
         name=FailureCause.BAD_REQUEST,
         advice=Advice.SURFACE,
         applies=conditions.is_bad_request,
-        detail="The provider refused the request ({error}).",
+        detail="The request was refused ({error}).",
     ),
     # --- how the provider says the reply ended
     CauseRule(

@@ -70,7 +70,7 @@ _CAUSES = {
     FailureCause.UNREACHABLE: "The provider could not be reached",
     FailureCause.UPSTREAM_ERROR: "The provider failed",
     FailureCause.UPSTREAM_ERROR_IN_200: "The reply was an error",
-    FailureCause.BAD_REQUEST: "The provider refused the request",
+    FailureCause.BAD_REQUEST: "The request was refused",
     FailureCause.CLIENT_DISCONNECTED: "The client left before the end",
 }
 # An outcome of a plan or of a call: its sign and color are those of a level.
