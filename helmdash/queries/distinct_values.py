@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from django.db import connection
 
+from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.model_names import bare_name, split_window
 from helmdash.core.rollups.figures import Marginal
 from helmdash.queries import rollups
@@ -40,12 +43,27 @@ def model_keys(*, project_id: int, model: str) -> tuple[str, ...]:
     The key itself, and for a name without its provider those of every provider: a call keeps the
     name it was asked with, and that has to find it again. Two queries.
     """
-    key = budgets.table(project_id=project_id).key_of(model)
-    asked = split_window(model.strip()).model.lower()
     known = distinct_values(project_id, "model_key", most=None)
-    if key in known and "/" in asked:
+    return meant_keys(model, rules=budgets.table(project_id=project_id), known=by_bare_name(known))
+
+
+def by_bare_name(keys: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Model keys by what stands behind their providers, in the order given."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for key in keys:
+        found[bare_name(key)].append(key)
+    return found
+
+
+def meant_keys(
+    model: str, *, rules: BudgetTable, known: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
+    """What a spelling may mean among the `known` keys (by_bare_name); its own key comes first."""
+    key = rules.key_of(model)
+    asked = split_window(model.strip()).model.lower()
+    if "/" in asked and key in known.get(bare_name(key), ()):
         return (key,)
-    others = [each for each in known if each != key and bare_name(each) in (key, asked)]
+    others = [each for name in {asked: 0, key: 0} for each in known.get(name, ()) if each != key]
     return (key, *others)
 
 

@@ -38,10 +38,11 @@ from helmdash.core.rollups.figures import (
     tally,
     under,
 )
+from helmdash.core.text.query_terms import term_text
 from helmdash.core.text.wilson import wilson
 from helmdash.queries import rollups
 from helmdash.queries.budgets import budgets
-from helmdash.queries.distinct_values import model_keys
+from helmdash.queries.distinct_values import by_bare_name, meant_keys, model_keys
 from helmdash.queries.lists.by_value import first_rows
 from helmdash.records.call_names import calls_at, find_correlated
 from helmdash.records.models import Call
@@ -98,8 +99,9 @@ class SizeBand:
 class ModelRow:
     """Calls of one model for one purpose with one prompt variant. Every rate is of `calls`.
 
-    model: as it was spelt last; model_key: what it is one model by; spellings: all of
-    the purposes asked for, newest first.
+    model: as it was spelt last; model_key: what it is one model by; is_shared: that spelling means
+    others of these models as well (several upstreams serve one by the same name); spellings: all
+    of the purposes asked for, newest first.
     bands: only calls whose size is known, `unsized` are the others. finish_reasons: most frequent
     first, None for calls that reported none. estimate_ratio: the median of our estimate by the
     tokens the provider counted, over `estimated` calls. cached_share: of all prompt tokens those
@@ -119,6 +121,7 @@ class ModelRow:
 
     model: str
     model_key: str
+    is_shared: bool
     spellings: tuple[str, ...]
     purpose: str
     prompt_variant: str | None
@@ -155,6 +158,17 @@ class ModelRow:
     is_rounded: bool
     is_behind: bool
     is_sample: bool
+
+    @property
+    def name(self) -> str:
+        """What it is told apart by: its spelling, or its key where others are spelt so, too."""
+        return self.model_key if self.is_shared else self.model
+
+    def asked(self, query: str = "") -> dict[str, str]:
+        """Filters of the list of calls that has just this model's, of these those of a query."""
+        if self.is_shared:
+            return {"query": f"{term_text('key', self.model_key)} {query}".strip()}
+        return {"model": self.model, **({"query": query} if query else {})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,9 +227,15 @@ def model_rows(
     calls = {model: sum(table.totals[key][CALLS] for key in of) for model, of in by_model.items()}
     most = sorted(by_model, key=lambda model: (-calls[model], model))[:MOST_MODELS]
     prices = budgets.table(project_id=project_id)
+    known = by_bare_name(by_model)
+    shared = {
+        model
+        for model in most
+        if meant_keys(table.spellings[model][0], rules=prices, known=known) != (model,)
+    }
     shown = [key for model in most for key in by_model[model][:MOST_OF_MODEL]]
     return ModelRows(
-        rows=tuple(_row(key, table, prices) for key in shown),
+        rows=tuple(_row(key, table, prices, is_shared=key[0] in shared) for key in shown),
         models=len(by_model),
         left_out=sum(len(by_model[model]) for model in most) - len(shown),
     )
@@ -366,7 +386,7 @@ def _keep_single(table: _Table, facts: CallFacts) -> None:
         table.ratios.setdefault(key, []).append(ratio)
 
 
-def _row(key: Key, table: _Table, prices: BudgetTable) -> ModelRow:
+def _row(key: Key, table: _Table, prices: BudgetTable, *, is_shared: bool) -> ModelRow:
     model_key, purpose, variant = key
     counts = table.totals[key]
     calls = counts[CALLS]
@@ -386,6 +406,7 @@ def _row(key: Key, table: _Table, prices: BudgetTable) -> ModelRow:
     return ModelRow(
         model=model,
         model_key=model_key,
+        is_shared=is_shared,
         spellings=table.spellings[model_key],
         purpose=purpose,
         prompt_variant=variant or None,

@@ -294,3 +294,34 @@ def test_of_a_long_text_both_ends_are_shown() -> None:
     assert ends(text, 60).startswith("First the paste.")
     assert ends(text, 60).endswith("Then remember this.")
     assert len(ends(text, 60)) <= 60
+
+
+@pytest.mark.parametrize("model", ["acme/m", "nemo"])
+def test_models_that_are_spelt_alike_are_told_apart(
+    owner: Client, project: ProjectInfo, model: str
+) -> None:
+    """Two upstreams serve a model by one name, and some reports do not say who answered: three
+    rows, each by another name, and each number leads to just its calls."""
+    asked = {"up1": 3, "up2": 2, None: 1}
+    for provider, calls in asked.items():
+        for turn in range(calls):
+            over = {} if turn else {"http_status": 500, "content": None, "finish_reason": None}
+            sizes = SentSizes(bytes=9_000)
+            record(
+                make_capture(conversation=None, model=model, provider=provider, sent=sizes, **over),
+                project=project,
+            )
+
+    page = owner.get("/models/").text
+
+    keys = [f"up1/{model}", f"up2/{model}", model]
+    for part in (r'<table class="heat">.*?</table>', r'<table class="rows[^>]*rates">.*?</table>'):
+        (table,) = re.findall(part, page, re.S)
+        names = re.findall(r'<th scope="row"><(?:a|span) class="id"[^>]*>([^<]+)<', table)
+        assert sorted(names) == sorted(keys)
+        links = re.findall(r'href="(/calls/[^"]+)"[^>]*>(?:<b>)?.*?(?:n |of )(\d+)', table, re.S)
+        assert len(links) == {"heat": 6, "rows": 3}[part[len('<table class="') :][:4]]
+        for address, calls in links:
+            found = owner.get(unescape(address)).text
+            is_failed = "cause" in address
+            assert found.count("data-row") == (1 if is_failed else int(calls)), address

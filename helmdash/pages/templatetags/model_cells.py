@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from urllib.parse import quote, quote_plus, urlencode
+from urllib.parse import quote_plus, urlencode
 
 from django import template
 from django.template.defaultfilters import floatformat
@@ -42,7 +42,7 @@ _HOLE = "\0"
 def _failure_cells(row: ModelRow, carried: Mapping[str, str], calls: str) -> str:
     """How many of a row's calls ended in each way that is not clean, as the way to these calls: by
     their causes."""
-    asked = {"model": row.model, "query": _HOLE, "purpose": row.purpose, **carried}
+    asked = {**row.asked(_HOLE), "purpose": row.purpose, **carried}
     # What figures count together no list of calls can be asked for.
     told = urlencode({name: said for name, said in asked.items() if said and said != OTHER})
     page = escape(f"{calls}?{told}")
@@ -97,8 +97,8 @@ def rate_rows(context: template.Context, rows: Sequence[ModelRow]) -> SafeString
 
 
 def _rate_row(row: ModelRow, here: str, calls: str, failed: str) -> str:
-    model, purpose, variant = escape(row.model), escape(row.purpose), row.prompt_variant
-    address = here.replace(quote_plus(_HOLE), escape(quote_plus(row.model)))
+    model, purpose, variant = escape(row.name), escape(row.purpose), row.prompt_variant
+    address = here.replace(quote_plus(_HOLE), escape(quote_plus(row.name)))
     said = escape(variant) if variant else ""
     return (
         '<tbody class="rate"><tr>\n  <th scope="row">'
@@ -116,7 +116,7 @@ def _rate_row(row: ModelRow, here: str, calls: str, failed: str) -> str:
 
 
 def _spellings(row: ModelRow) -> str:
-    others = row.spellings[1:4]
+    others = () if row.is_shared else row.spellings[1:4]
     if not others:
         return ""
     more = " …" if len(row.spellings) > 4 else ""
@@ -127,7 +127,7 @@ def _spellings(row: ModelRow) -> str:
 def _suspected(row: ModelRow, calls: str) -> str:
     if not row.suspected_cuts:
         return ""
-    asked = f"model={escape(quote(row.model, safe=''))}&amp;level_reason=suspected_cut"
+    asked = escape(urlencode({**row.asked(), "level_reason": "suspected_cut"}))
     noun = "suspected cut" if row.suspected_cuts == 1 else "suspected cuts"
     return f'<a class="sub is-caution" href="{calls}?{asked}">{row.suspected_cuts:,} {noun}</a>'
 
@@ -221,7 +221,7 @@ def _row(row: ModelRow, *cells: tuple[str, str]) -> str:
     variant = escape(row.prompt_variant) if row.prompt_variant else ""
     return (
         f'<tr>\n  <th scope="row"><span class="id" title="{escape(row.model_key)}">'
-        f"{escape(row.model)}</span></th>\n"
+        f"{escape(row.name)}</span></th>\n"
         f'  <td data-name="Purpose"><span>{escape(row.purpose)}{_sub(variant)}</span></td>\n'
         + "".join(f'  <td class="num" data-name="{name}">{said}</td>\n' for name, said in cells)
         + "</tr>"

@@ -90,8 +90,8 @@ def model_page(request: PageRequest) -> HttpResponse:
 
 def _first(rows: Sequence[ModelRow]) -> str | None:
     """The model whose newest calls are shown unasked: one that plans, if any does."""
-    planning = [row.model for row in rows if row.purpose in _PLANNING]
-    return next(iter([*planning, *(row.model for row in rows)]), None)
+    planning = [row.name for row in rows if row.purpose in _PLANNING]
+    return next(iter([*planning, *(row.name for row in rows)]), None)
 
 
 def _call_groups(project_id: int, model: str | None, purpose: str | None) -> tuple[CallGroup, ...]:

@@ -55,7 +55,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatRow:
-    """A model with its cells. part: its purpose or variant, "" where it is not told apart."""
+    """A model with its cells. model: as ModelRow.name. part: its purpose or variant, "" where it is
+    not told apart."""
 
     model: str
     model_key: str
@@ -112,7 +113,7 @@ def _place(row: ModelRow, by: Rows) -> tuple[str, str]:
 def _row(rows: Sequence[ModelRow], by: Rows, carried: Mapping[str, str]) -> HeatRow:
     model = max(rows, key=lambda row: row.calls)
     _, part = _place(model, by)
-    said = {"model": model.model, **({by.value: part} if part else {}), **carried}
+    said = {**model.asked(), **({by.value: part} if part else {}), **carried}
     clean: defaultdict[str, int] = defaultdict(int)
     calls: defaultdict[str, int] = defaultdict(int)
     for row in rows:
@@ -121,7 +122,7 @@ def _row(rows: Sequence[ModelRow], by: Rows, carried: Mapping[str, str]) -> Heat
             calls[band] += told.n
     cells = {band: _cell(band, rate(clean[band], calls[band]), said) for band in calls}
     return HeatRow(
-        model=model.model,
+        model=model.name,
         model_key=model.model_key,
         part=part,
         cells=tuple(cells[label] for label in BAND_LABELS),
