@@ -132,14 +132,19 @@ def test_what_shortening_came_to_is_said_once_where_nothing_of_it_is_known(
     owner: Client, project: ProjectInfo
 ) -> None:
     """It read "not known of 1; 1 unknown, 1 unknown in USD"; and a week without a cut "0 bytes by 0
-    Trims"."""
+    Trims", then "none was cut" beside the Trims that packs reported."""
     empty = _TAGS.sub(" ", owner.get("/weekly/").getvalue().decode())
     trim = CapturedTrim(before_bytes=900, after_bytes=600)
     record(make_capture(id="first", conversation="talk", trim=trim, sent=SentSizes(bytes=600)))
 
     said = " ".join(_TAGS.sub(" ", owner.get("/weekly/").getvalue().decode()).split())
 
-    assert "none was cut" in empty
+    file = owner.get("/weekly/report.md").getvalue().decode()
+
+    assert "HelmDash cut none" in empty
+    assert "- HelmDash cut no catalog" in file
+    assert "none was cut" not in said
+    assert "0 bytes" not in file
     assert "not known for any of 1" in said
     assert "unknown in USD" not in said
 

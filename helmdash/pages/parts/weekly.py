@@ -160,13 +160,16 @@ class _Told:
         report = self._report
         if report.saved is None:
             return [[Piece("Not counted yet.")]]
-        path = self._to("trims", outcome="cut", range=self._week) if report.saved.trims else ""
+        path = self._to("trims", outcome="cut", range=self._week)
         found = [
             [
                 Piece(f"{report.saved.saved_bytes:,} bytes", path),
                 Piece(" of catalogs, by "),
                 Piece(count_of(report.saved.trims, "Trim"), path),
             ]
+            # Packs that cut by themselves report their Trims, which the net value below is of.
+            if report.saved.trims
+            else [Piece("HelmDash cut no catalog")]
         ]
         if report.now is not None and report.now.cached_tokens:
             path = self._calls(self._week, query="has:cached")
