@@ -81,6 +81,31 @@ def test_bytes_per_token_and_a_margin_that_is_enough() -> None:
 
 
 @pytest.mark.parametrize(
+    ("counts", "is_told"),
+    [
+        ({1_000: 60}, True),  # a byte a token, as of Chinese in some tokenizers' fallback
+        ({980: 60}, False),
+        # A pack that tells the bytes of its newest message, or of a prompt without its tools.
+        ({7: 60}, False),
+        ({20: 30, 300: 30}, False),
+        ({90_000: 60}, True),
+        ({400_000: 60}, False),  # images by their bytes
+        ({9_000: 40, 1_000: 20}, True),
+        ({30_000: 40, 1_000: 20}, False),  # a margin of 30, which no budget holds
+    ],
+)
+def test_sizes_that_cannot_be_of_the_prompt_teach_nothing(
+    counts: dict[int, int], is_told: bool
+) -> None:
+    """They were rounded to what a budget can hold: 0.1 bytes a token, 74 % off at the median."""
+    found = find_ratios({bucket_of(ratio): calls for ratio, calls in counts.items()}, today=4.0)
+
+    assert (found.bytes_per_token is not None) is is_told
+    assert (found.margin is not None) is is_told
+    assert (found.calls, found.missing) == (60, 0)
+
+
+@pytest.mark.parametrize(
     ("clean", "calls", "tier", "missing"),
     [
         (59, 59, None, 1),
