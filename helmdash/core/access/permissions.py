@@ -48,6 +48,7 @@ class Right(StrEnum):
     FIT = "fit"
     PLAN = "plan"  # plan and route: it spends the provider's money
     CHANGE_BUDGETS = "change_budgets"
+    DECIDE_SUGGESTIONS = "decide_suggestions"  # accept, dismiss or try them, and take that back
     CHANGE_CATALOGS = "change_catalogs"
     CHANGE_SETTINGS = "change_settings"  # gateway policy, care settings, texts, retention
     MANAGE_UPSTREAMS = "manage_upstreams"  # also to test one
@@ -195,7 +196,7 @@ def scope_of(right: Right) -> Scope | None:
             return Scope.FIT
         case Right.PLAN:
             return Scope.PLAN
-        case Right.CHANGE_BUDGETS:
+        case Right.CHANGE_BUDGETS | Right.DECIDE_SUGGESTIONS:
             return Scope.BUDGETS
         case (
             Right.SHARE_VIEWS
@@ -231,7 +232,8 @@ def least_role(right: Right) -> MemberRole | None:
         ):
             return MemberRole.EDITOR
         case (
-            Right.CHANGE_CATALOGS
+            Right.DECIDE_SUGGESTIONS
+            | Right.CHANGE_CATALOGS
             | Right.CHANGE_SETTINGS
             | Right.MANAGE_UPSTREAMS
             | Right.MANAGE_KEYS

@@ -46,7 +46,7 @@ def accept(*, actor: Actor, project_id: int, suggestion_id: int, now: datetime) 
     The edit is one like any other: in the history, and reverted there. Raises Forbidden,
     NoSuchSuggestion, SuggestionDecided, BudgetProblems and NoSuchBudget.
     """
-    require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
+    require(actor, Right.DECIDE_SUGGESTIONS, project_id=project_id)
     counted = _count_trials(project_id, suggestion_id)
     return write(partial(_accept, actor, project_id, suggestion_id, counted, now))
 
@@ -58,7 +58,7 @@ def revert(*, actor: Actor, project_id: int, suggestion_id: int, now: datetime) 
     Raises Forbidden, NoSuchSuggestion, SuggestionDecided where there is no edit to take back, and
     what `revert_edits` does, where somebody edited the same columns again.
     """
-    require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
+    require(actor, Right.DECIDE_SUGGESTIONS, project_id=project_id)
 
     def work() -> SuggestionView:
         row = _locked(project_id, suggestion_id)
@@ -81,7 +81,7 @@ def dismiss(
 
     Raises Forbidden, NoSuchSuggestion and SuggestionDecided.
     """
-    require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
+    require(actor, Right.DECIDE_SUGGESTIONS, project_id=project_id)
     counted = _count_trials(project_id, suggestion_id)
 
     def work() -> SuggestionView:

@@ -62,7 +62,7 @@ def begin(
     DEFAULT_DAYS. Raises Forbidden, NoSuchSuggestion, SuggestionDecided, TrialConflict, and
     BudgetProblems where the budget cannot be edited so.
     """
-    require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
+    require(actor, Right.DECIDE_SUGGESTIONS, project_id=project_id)
     if conversations is None and days is None:
         days = DEFAULT_DAYS
     return write(

@@ -35,6 +35,7 @@ TABLE: dict[Right, tuple[str | None, str | None]] = {
     Right.FIT: ("fit", "editor"),
     Right.PLAN: ("plan", "editor"),
     Right.CHANGE_BUDGETS: ("budgets", "editor"),
+    Right.DECIDE_SUGGESTIONS: ("budgets", "owner"),
     Right.CHANGE_CATALOGS: ("admin", "owner"),
     Right.CHANGE_SETTINGS: ("admin", "owner"),
     Right.MANAGE_UPSTREAMS: ("admin", "owner"),

@@ -19,7 +19,7 @@ from helmdash.pages.guards import takes
 from helmdash.pages.render import PageRequest
 
 
-@takes(Right.CHANGE_BUDGETS)
+@takes(Right.DECIDE_SUGGESTIONS)
 def decide_suggestion(request: PageRequest, number: int) -> HttpResponse:
     """Accept, dismiss or try a suggestion, or take back what accepting it did.
 
