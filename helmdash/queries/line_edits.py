@@ -165,12 +165,18 @@ def own_row(*, project_id: int, model: str) -> BudgetSpec:
 
 
 def lines_of_row(*, project_id: int, subject: Subject) -> Lines:
-    """The lines that the governing row sets now."""
+    """The lines that hold now: those of the governing row, and the window of a server or a refusal
+    where that is in force. A row of the project's own takes its place, so that who moves a line
+    alone would be back at the ceiling of the row that it is made from. (A client's window is of its
+    session; it is no figure of a row.)
+    """
     row = budgets.table(project_id=project_id).row_of(subject.model)
+    budget = _lookup(project_id, subject)
+    is_told = budget.limit_source in (LimitSource.SERVER, LimitSource.REFUSAL)
     return Lines(
         caution=row.optimal_max_tokens,
         critical=row.critical_max_tokens,
-        window=row.context_length,
+        window=budget.limit_tokens if is_told else row.context_length,
     )
 
 

@@ -105,6 +105,36 @@ def test_lines_are_tried_out_and_saved_for_the_project_alone(
     assert not Call.objects.exclude(level__in=["healthy", "caution"]).exists()
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"server_window": 32_768},
+        {
+            "http_status": 400,
+            "error_message": "This model's maximum context length is 32768 tokens. You sent 40000.",
+        },
+    ],
+)
+@pytest.mark.parametrize("model", ["nemo", "ollama/tiny"])
+def test_lines_start_from_the_window_in_force(
+    owner: Client, project: ProjectInfo, model: str, told: dict[str, object]
+) -> None:
+    """From the fallback's 16,000 a caution of 20,000 was refused, on a page that said critical
+    29,491; saved untouched, they turned the conversation red."""
+    record(make_capture(id="before", conversation="other", model=model, **told), project=project)
+    record(make_capture(id="one", model=model, usage={"prompt_tokens": 18_000}), project=project)
+
+    opened = owner.get(PANEL).content.decode()
+    tried = owner.post(PANEL, {"caution": "20000", "window": "32768", "do": "preview"})
+    owner.post(PANEL, {"window": "32768", "do": "save"})
+
+    assert re.findall(r'name="window"[^>]*value="(\d*)"', opened) == ["32768"]
+    for html in (opened, tried.content.decode()):
+        assert re.search(r"critical above\s+29,491, limit\s+32,768", html)
+    today = budgets.table(project_id=project.id).lookup(model)
+    assert (today.limit_tokens, today.limit_source) == (32_768, "context_length")
+
+
 WRONG = [
     ({"caution": "0"}, "Caution above, tokens</strong>: give 1 or more"),
     ({"caution": "x"}, "Caution above, tokens</strong>: write a whole number"),
