@@ -17,6 +17,7 @@ from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget
 from helmdash.core.budgets.health import Health, HealthReason, assess
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import Level
+from helmdash.core.budgets.model_names import split_window
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls.calls import CallView
 from helmdash.queries.conversations.care import NeedsAttention
@@ -149,35 +150,45 @@ def levels_today(
 def edited_row(*, project_id: int, subject: Subject, lines: Lines) -> BudgetSpec:
     """The row that an edit of the model's lines stores."""
     return replace(
-        own_row(project_id=project_id, model=subject.model),
+        own_row(project_id=project_id, model=subject.model, model_key=subject.model_key),
         optimal_max_tokens=lines.caution,
         critical_max_tokens=lines.critical,
         context_length=lines.window,
     )
 
 
-def own_row(*, project_id: int, model: str) -> BudgetSpec:
+def own_row(*, project_id: int, model: str, model_key: str) -> BudgetSpec:
     """The row that an edit for one model in one project is made to: the project's own, or a new one
     (budget_id None) beside the row of every project; the fallback's figures get the model's id as
-    their key."""
+    their key.
+
+    A new row's window counts before what a server or a refusal told of the model. Where their word
+    is in force it becomes the row's window, and the row that of this model alone: whoever edits
+    another figure is not to bring the limit down to the ceiling of the row that it is made from.
+    """
     table = budgets.table(project_id=project_id)
-    return table.row_to_edit(table.key_to_edit(model), project=str(project_id))
+    window = _told_window(table.lookup(model, key=model_key))
+    if window is None:
+        return table.row_to_edit(table.key_to_edit(model), project=str(project_id))
+    row = table.row_to_edit(split_window(model.strip()).model, project=str(project_id))
+    return replace(row, context_length=window)
 
 
 def lines_of_row(*, project_id: int, subject: Subject) -> Lines:
-    """The lines that hold now: those of the governing row, and the window of a server or a refusal
-    where that is in force. A row of the project's own takes its place, so that who moves a line
-    alone would be back at the ceiling of the row that it is made from. (A client's window is of its
-    session; it is no figure of a row.)
-    """
+    """The lines that an edit begins with: those of the governing row, and the window in force where
+    a server or a refusal told it. (A client's is of its session, and no figure of a row.)"""
     row = budgets.table(project_id=project_id).row_of(subject.model)
-    budget = _lookup(project_id, subject)
-    is_told = budget.limit_source in (LimitSource.SERVER, LimitSource.REFUSAL)
     return Lines(
         caution=row.optimal_max_tokens,
         critical=row.critical_max_tokens,
-        window=budget.limit_tokens if is_told else row.context_length,
+        window=_told_window(_lookup(project_id, subject)) or row.context_length,
     )
+
+
+def _told_window(budget: EffectiveBudget) -> int | None:
+    """The limit in force, where a server or a refusal told it; no operator's row governs then."""
+    is_told = budget.limit_source in (LimitSource.SERVER, LimitSource.REFUSAL)
+    return budget.limit_tokens if is_told else None
 
 
 def try_lines(*, project_id: int, subject: Subject, lines: Lines) -> LineEdit:

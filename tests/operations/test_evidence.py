@@ -316,7 +316,7 @@ def test_an_edit_by_hand_brings_the_next_look_of_the_job(project: ProjectInfo) -
     store_own_row(
         actor=SHELL,
         project_id=project.id,
-        row=own_row(project_id=project.id, model=_MODEL),
+        row=own_row(project_id=project.id, model=_MODEL, model_key=_MODEL),
         changes=found.changes,
     )
     Job.objects.update(outcome="cancelled")

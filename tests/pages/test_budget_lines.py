@@ -133,6 +133,8 @@ def test_lines_start_from_the_window_in_force(
         assert re.search(r"critical above\s+29,491, limit\s+32,768", html)
     today = budgets.table(project_id=project.id).lookup(model)
     assert (today.limit_tokens, today.limit_source) == (32_768, "context_length")
+    # Of this model alone, whose window it is.
+    assert Budget.objects.get(project_id=project.id).key == model
 
 
 WRONG = [

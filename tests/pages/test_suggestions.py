@@ -60,6 +60,30 @@ def test_a_suggestion_is_shown_with_its_calls_and_accepted(
     assert "outcome%3Aclean" in told[0][0]
 
 
+@pytest.mark.parametrize("model", ["nemo", "ollama/tiny"])
+def test_an_accepted_figure_leaves_the_window_that_a_server_told(
+    owner: Client, project: ProjectInfo, model: str
+) -> None:
+    """The row that the edit made had the ceiling of the one it was made from as its window: 16,000
+    of the fallback, 3,072 of every other model of Ollama."""
+    record(make_capture(model=model, server_window=32_768), project=project)
+    one = make_suggestion(
+        project=project,
+        model=model,
+        model_key=model,
+        figure="chars_per_token",
+        changes={"chars_per_token": 3.1},
+        today={"chars_per_token": 4.0},
+    )
+
+    owner.post(f"/budgets/suggestions/{one.pk}/", {"do": "accept"})
+
+    table = budgets.table(project_id=project.id)
+    after = table.lookup(model)
+    assert (after.chars_per_token, after.limit_tokens) == (3.1, 32_768)
+    assert table.lookup("ollama/another").chars_per_token == 4.0
+
+
 def test_one_click_takes_an_accepted_edit_back(owner: Client, project: ProjectInfo) -> None:
     one = make_suggestion(project=project)
     address = f"/budgets/suggestions/{one.pk}/"
@@ -83,7 +107,7 @@ def test_what_was_edited_again_since_is_not_taken_back(owner: Client, project: P
     one = make_suggestion(project=project)
     address = f"/budgets/suggestions/{one.pk}/"
     owner.post(address, {"do": "accept"})
-    row = own_row(project_id=project.id, model="openai/gpt-4o")
+    row = own_row(project_id=project.id, model="openai/gpt-4o", model_key="openai/gpt-4o")
     store_own_row(actor=SHELL, project_id=project.id, row=row, changes={"input_tokens": 30_000})
 
     owner.post(address, {"do": "revert"})

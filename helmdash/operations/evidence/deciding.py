@@ -97,7 +97,7 @@ def _accept(
     row = lock_undecided(project_id, suggestion_id)
     require_unedited(row)
     told = view_of(row)
-    budget = own_row(project_id=project_id, model=row.model)
+    budget = own_row(project_id=project_id, model=row.model, model_key=row.model_key)
     changed = ", ".join(
         f"{each.field} {each.suggested} (was {each.today})" for each in told.changes
     )

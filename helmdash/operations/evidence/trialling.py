@@ -152,7 +152,9 @@ def _begin(
 
 def _require_sound(suggestion: Suggestion) -> None:
     """What accepting would refuse cannot be tried either. Raises BudgetProblems."""
-    row = own_row(project_id=suggestion.project_id, model=suggestion.model)
+    row = own_row(
+        project_id=suggestion.project_id, model=suggestion.model, model_key=suggestion.model_key
+    )
     values: dict[str, Any] = {
         each.name: each.read(suggestion.changes[each.name])
         for each in STORED_FIELDS
