@@ -115,7 +115,7 @@ def test_a_status_line_without_a_window_is_told_the_light(
     told = owner.post(PATH, {"session_id": "talk", "model": {"id": "m"}, **window}).json()
 
     assert told["kept"] is False
-    assert told["status_line"]["text"].startswith("HelmDash: Healthy | 16% of 128,000 tokens")
+    assert told["status_line"]["text"].startswith("HelmDash: Healthy | 15% of 128,000 tokens")
     assert owner.post(PATH, {}).status_code == 422
 
 

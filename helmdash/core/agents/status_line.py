@@ -74,9 +74,11 @@ def windows_differ(client_window: int | None, limit_tokens: int | None) -> bool:
 def _size(health: Health) -> str:
     if health.prompt_tokens is None:
         return ""
-    if health.limit_tokens is None or health.hard_util is None:
+    if not health.limit_tokens:
         return f"{health.prompt_tokens:,} tokens"
-    return f"{health.hard_util:.0%} of {health.limit_tokens:,} tokens"
+    # As pages and guidance say it: never rounded up to a line that is not reached.
+    percent = health.prompt_tokens * 100 // health.limit_tokens
+    return f"{percent}% of {health.limit_tokens:,} tokens"
 
 
 def _next(health: Health) -> str | None:

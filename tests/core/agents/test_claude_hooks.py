@@ -126,6 +126,9 @@ def test_the_window_that_it_counts_on(told: object, window: int | None) -> None:
     [
         (50_000, None, "HelmDash: Healthy | 25% of 200,000 tokens | 50,000 to caution"),
         (120_000, 200_000, "HelmDash: Caution | 60% of 200,000 tokens | 60,000 to critical"),
+        # Not 90%, where critical begins, nor full: what the pages say of it.
+        (179_900, None, "HelmDash: Caution | 89% of 200,000 tokens | 100 to critical"),
+        (199_900, None, "HelmDash: Critical | 99% of 200,000 tokens | compact now"),
         (
             190_000,
             1_000_000,
