@@ -141,6 +141,45 @@ def test_a_refusal_after_the_proof_is_believed(shipped: ProjectInfo) -> None:
     assert limit(shipped) == (None, None)
 
 
+def _refused(tokens: int, days_ago: int = 0) -> dict[str, Any]:
+    said = f"This model's maximum context length is {tokens} tokens. You sent 90000."
+    return {**REFUSED, "error_message": said, "started_at": NOW - timedelta(days=days_ago)}
+
+
+def _answered(tokens: int, days_ago: int = 0) -> dict[str, Any]:
+    usage = {"prompt_tokens": tokens, "completion_tokens": 1}
+    return {"usage": usage, "started_at": NOW - timedelta(days=days_ago)}
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize(
+    ("told", "tokens"),
+    [
+        ([_refused(16_384), _refused(8192, 30)], 16_384),
+        ([_refused(8192, 30), _refused(16_384, 10)], 16_384),
+        ([_refused(16_384, 10), _refused(8192, 30), _refused(4096, 20)], 16_384),
+        ([_refused(8192), _refused(16_384)], 16_384),  # of the same moment: the one told last
+        # A longer prompt of before the refusal proves nothing against it, one of after it does.
+        ([_refused(16_384), _answered(30_000, 30)], 16_384),
+        ([_answered(30_000, 30), _refused(16_384)], 16_384),
+        ([_refused(16_384, 30), _answered(30_000)], None),
+        ([_refused(16_384, 30), _answered(30_000), _answered(60_000, 60)], None),
+        ([_answered(30_000), _refused(16_384, 30)], None),
+    ],
+)
+def test_history_that_is_imported_takes_the_word_from_nobody_later(
+    shipped: ProjectInfo, told: list[dict[str, Any]], tokens: int | None, together: bool
+) -> None:
+    """A window counts by when its call was made, not by when that was told."""
+    captures = [make_capture(id=f"i{n}", model=MODEL, **one) for n, one in enumerate(told)]
+    batches = [captures] if together else [[each] for each in captures]
+    for batch in batches:
+        now = NOW + timedelta(seconds=next(_count))
+        record_calls(project=shipped, captures=batch, caller="key", now=now)
+
+    assert limit(shipped)[0] == tokens
+
+
 @pytest.mark.parametrize("over", [{"purpose": "embedding"}, {"status": "error"}])
 def test_what_is_no_answered_prompt_proves_nothing(
     shipped: ProjectInfo, over: dict[str, Any]

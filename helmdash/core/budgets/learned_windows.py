@@ -51,7 +51,8 @@ class WindowReport:
     """A call that was answered although its prompt was far longer than a limit.
 
     That is what leaves; within, the newest that one source told of a model. call_id: "" where no
-    call told it. seen_at: None is just now.
+    call told it. seen_at: when it was stored, None is just now. told_at: when that call began,
+    which may be long before (history is imported); None: nobody knows (any more).
     """
 
     key: Annotated[str, HIDDEN]
@@ -59,6 +60,12 @@ class WindowReport:
     tokens: Annotated[int, JsonName("prompt_tokens")]
     seen_at: datetime | None = None
     call_id: Annotated[str, BLANK_IS_NULL] = ""
+    told_at: Annotated[datetime | None, HIDDEN] = None
+
+    @property
+    def moment(self) -> datetime | None:
+        """When it was true, as far as is known; None: just now."""
+        return self.told_at or self.seen_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +91,8 @@ class ClaimState(StrEnum):
 class WindowClaim:
     """What one source says of a model's window, and what became of its word.
 
-    In tokens. `seen_at` None: just now, or said by a row or a client, which is true at any time.
+    In tokens. `seen_at` None: just now, or said by a row or a client, which is true at any time;
+    told_at as WindowReport has it.
     """
 
     source: LimitSource
@@ -93,6 +101,7 @@ class WindowClaim:
     is_operators: Annotated[bool, Doc("An operator's own number: it always counts.")] = False
     seen_at: datetime | None = None
     call_id: Annotated[str, BLANK_IS_NULL, Doc("The call that told it.")] = ""
+    told_at: Annotated[datetime | None, HIDDEN] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +207,7 @@ def _claim(
         is_operators=is_operators,
         seen_at=told.seen_at if told else None,
         call_id=told.call_id if told else "",
+        told_at=told.told_at if told else None,
     )
 
 
@@ -209,11 +219,18 @@ def _with(claim: WindowClaim, state: ClaimState) -> WindowClaim:
         is_operators=claim.is_operators,
         seen_at=claim.seen_at,
         call_id=claim.call_id,
+        told_at=claim.told_at,
     )
 
 
 def _is_disproved(claim: WindowClaim, proof: WindowReport) -> bool:
     """A word given after the proof stands: windows are changed, too."""
-    if claim.seen_at is not None and proof.seen_at is not None and claim.seen_at > proof.seen_at:
+    return not _is_later(claim, proof) and disproves(proof.tokens, claim.tokens)
+
+
+def _is_later(claim: WindowClaim, proof: WindowReport) -> bool:
+    """By when their calls began; of one moment, by which was stored first."""
+    if claim.seen_at is None or proof.seen_at is None:
         return False
-    return disproves(proof.tokens, claim.tokens)
+    claimed = (claim.told_at or claim.seen_at, claim.seen_at)
+    return claimed > (proof.told_at or proof.seen_at, proof.seen_at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any, Final
 
 from helmdash.core.budgets.budget_table import BudgetTable, TableParts
@@ -34,6 +35,8 @@ def table_to_json(table: BudgetTable) -> dict[str, object]:
             ]
             for each in parts.windows
         ],
+        # Beside them: a release that does not know these moments reads the windows as they were.
+        "told_at": [each.told_at.isoformat() if each.told_at else None for each in parts.windows],
         "variants": [[each.prefix, each.context_length] for each in parts.variants],
     }
 
@@ -51,8 +54,11 @@ def table_from_json(stored: Mapping[str, Any]) -> BudgetTable:
                 tokens=tokens,
                 seen_at=datetime.fromisoformat(seen_at) if seen_at else None,
                 call_id=call_id,
+                told_at=datetime.fromisoformat(told_at) if told_at else None,
             )
-            for key, source, tokens, seen_at, call_id in stored["windows"]
+            for (key, source, tokens, seen_at, call_id), told_at in zip_longest(
+                stored["windows"], stored.get("told_at", ())
+            )
         ),
         variants=tuple(
             Variant(prefix=prefix, context_length=length) for prefix, length in stored["variants"]

@@ -37,7 +37,8 @@ def learned_from(
     """Windows (tokens) that a call proves by what its provider said, and that are not known yet.
 
     turn: how many calls of its transaction come before it. Each has a moment of its own, for a word
-    that is told after a proof stands against it.
+    that is told after a proof stands against it. A call that began before the one that told what is
+    known takes nobody's word back: history is imported late, and in any order.
     """
     known = rules.learned(item.model_key)
     for source, tokens in _told(item, known):
@@ -47,13 +48,15 @@ def learned_from(
             tokens=tokens,
             seen_at=now + timedelta(microseconds=turn),
             call_id=item.capture.id or "",
+            # A client's clock may run ahead; what it says of tomorrow is told now.
+            told_at=min(item.started_at, now),
         )
 
 
 def _told(
     item: Judged, known: Mapping[WindowSource, WindowReport]
 ) -> Iterator[tuple[WindowSource, int]]:
-    if item.refused_window is not None:
+    if item.refused_window is not None and not _is_older(item, known.get(WindowSource.REFUSAL)):
         yield WindowSource.REFUSAL, item.refused_window
     server = item.capture.server_window
     if server is not None and not _is_known(known.get(WindowSource.SERVER), server):
@@ -61,8 +64,15 @@ def _told(
     if item.is_proof and item.health.reason is not HealthReason.SUSPECTED_CUT:
         proof = known.get(WindowSource.SUCCESS)
         prompt = item.usage.prompt_tokens or 0
-        if proof is None or item.budget.disproved_by is None or prompt > proof.tokens:
+        is_news = proof is None or item.budget.disproved_by is None or prompt > proof.tokens
+        if is_news and not _is_older(item, proof):
             yield WindowSource.SUCCESS, prompt if proof is None else max(prompt, proof.tokens)
+
+
+def _is_older(item: Judged, known: WindowReport | None) -> bool:
+    """Whether a call began before what is known was told."""
+    moment = None if known is None else known.moment
+    return moment is not None and item.started_at < moment
 
 
 def _is_known(window: WindowReport | None, tokens: int) -> bool:

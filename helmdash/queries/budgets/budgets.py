@@ -15,7 +15,7 @@ from functools import cache
 from typing import Annotated
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from helmdash.answers import INLINE, answer
 from helmdash.core.budgets import budgets as core
@@ -223,13 +223,16 @@ def _trials(project_id: int | None) -> Iterator[TrialRule]:
 
 
 def _windows(project_id: int | None) -> Iterator[WindowReport]:
-    for row in stored.LearnedWindow.objects.filter(project=project_id):
+    began = stored.CallName.objects.filter(project=project_id, name=OuterRef("call_name"))
+    rows = stored.LearnedWindow.objects.filter(project=project_id)
+    for row in rows.annotate(told_at=Subquery(began.values("started_at"))):
         yield WindowReport(
             key=row.model_key,
             source=WindowSource(row.source),
             tokens=row.tokens,
             seen_at=row.seen_at,
             call_id=row.call_name,
+            told_at=row.told_at,
         )
 
 

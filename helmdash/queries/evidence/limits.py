@@ -108,8 +108,8 @@ def _told_windows(project_id: int, key: str) -> Iterator[LearnedLimit]:
                 missing=0,
                 low=None,
                 high=None,
-                since=report.seen_at,
-                until=report.seen_at,
+                since=report.moment,
+                until=report.moment,
                 call=report.call_id,
                 query="",
             )
