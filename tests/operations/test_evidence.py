@@ -240,6 +240,22 @@ def test_a_window_that_prompts_are_cut_to_is_suggested(project: ProjectInfo) -> 
     assert told == {"refusal": 8_192, "plateau-1": 8_000}
 
 
+def test_models_of_one_name_are_each_told_of(project: ProjectInfo) -> None:
+    """Two upstreams serve a model by one name, with other windows: one was told, the other not so
+    much as named."""
+    for provider, tokens in (("west", 8192), ("east", 4096)):
+        said = f"This model's maximum context length is {tokens} tokens."
+        over = {"usage": None, "finish_reason": None, "http_status": 400, "error_message": said}
+        record(project, make_capture(model="nemo", provider=provider, conversation=None, **over))
+
+    def told(model: str) -> tuple[str, tuple[str, ...], object]:
+        found = limits_of_model(project_id=project.id, model=model, now=NOW)
+        return found.model_key, found.others, found.items[0].value
+
+    assert told("nemo") == ("east/nemo", ("west/nemo",), 4096)
+    assert told("west/nemo") == ("west/nemo", (), 8192)
+
+
 def test_one_of_two_accepted_for_a_row_is_reverted_and_the_other_stays(
     project: ProjectInfo,
 ) -> None:

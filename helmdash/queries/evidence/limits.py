@@ -56,6 +56,10 @@ class LearnedLimits:
 
     model: str
     model_key: str
+    others: Annotated[
+        tuple[str, ...],
+        Doc("Models that the id may mean as well, such as those of other upstreams: ask for each."),
+    ]
     calls: int
     items: tuple[LearnedLimit, ...]
 
@@ -67,7 +71,7 @@ _FOUND, _NOT_SHOWN, _TOO_FEW = "found", "not_shown", Finding.TOO_FEW.value
 def limits_of_model(*, project_id: int, model: str, now: datetime) -> LearnedLimits:
     """What is learned of a model, however it is spelt. Eight queries at most.
 
-    Of several keys that the spelling may mean the first with calls.
+    Of several keys that the spelling may mean the first with calls; `others` names the rest.
     """
     keys = model_keys(project_id=project_id, model=model)
     learned: tuple[Learned, ...] = ()
@@ -86,6 +90,7 @@ def limits_of_model(*, project_id: int, model: str, now: datetime) -> LearnedLim
     return LearnedLimits(
         model=model,
         model_key=key,
+        others=keys[keys.index(key) + 1 :] if learned else (),
         calls=learned[0].calls if learned else 0,
         items=tuple(items),
     )
