@@ -141,6 +141,30 @@ def test_a_refusal_after_the_proof_is_believed(shipped: ProjectInfo) -> None:
     assert limit(shipped) == (None, None)
 
 
+@pytest.mark.parametrize("model", ["qwen3", "Qwen/Qwen3-8B", "hf.co/acme/tiny-gguf:Q4"])
+def test_a_name_finds_the_window_that_its_only_upstream_told(
+    shipped: ProjectInfo, model: str
+) -> None:
+    """Local servers list models by their publisher's name, whose slash is no provider's: the page
+    of the budget said that no limit is known, beside calls that were judged by one."""
+    call(shipped, 100, model=model, provider="box", server_window=32_768)
+
+    assert limit(shipped, model) == (32_768, "server")
+    assert limit(shipped, f"box/{model}") == (32_768, "server")
+    assert limit(shipped, f"other/{model}") == (None, None)
+    call(shipped, 100, model=model, provider="cupboard", server_window=8192)
+    assert limit(shipped, model) == (None, None)
+    assert limit(shipped, f"cupboard/{model}") == (8192, "server")
+
+
+def test_a_known_model_takes_no_window_from_another_providers(shipped: ProjectInfo) -> None:
+    before = limit(shipped, "openai/gpt-4o")
+    call(shipped, 100, model="openai/gpt-4o", provider="router", server_window=8192)
+
+    assert limit(shipped, "openai/gpt-4o") == before
+    assert limit(shipped, "router/openai/gpt-4o") == (8192, "server")
+
+
 def _refused(tokens: int, days_ago: int = 0) -> dict[str, Any]:
     said = f"This model's maximum context length is {tokens} tokens. You sent 90000."
     return {**REFUSED, "error_message": said, "started_at": NOW - timedelta(days=days_ago)}

@@ -290,6 +290,9 @@ class BudgetTable:
         found = self._windows.get(key)
         if found is not None or "/" in key:
             return found or {}
+        return self._learned_by_name(key)
+
+    def _learned_by_name(self, key: str) -> Mapping[WindowSource, WindowReport]:
         named = [one for name, one in self._windows.items() if bare_name(name) == key]
         return named[0] if len(named) == 1 else {}
 
@@ -412,6 +415,9 @@ class BudgetTable:
     ) -> Limit:
         key = question.key or self.key_of(question.asked)
         learned = self.learned(key)
+        if not learned and rule is MatchRule.FALLBACK:
+            # No provider that rows know: what stands before the slash may be a publisher's name.
+            learned = self._learned_by_name(key)
         if question.server_window is not None:
             told = WindowReport(key=key, source=WindowSource.SERVER, tokens=question.server_window)
             known = learned.get(WindowSource.SERVER)
