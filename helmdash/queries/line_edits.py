@@ -15,6 +15,7 @@ from typing import Final
 from helmdash.core.budgets.budget_rules import budget_problems
 from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget
 from helmdash.core.budgets.health import Health, HealthReason, assess
+from helmdash.core.budgets.judged import is_operators
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import Level
 from helmdash.core.budgets.model_names import split_window
@@ -264,7 +265,8 @@ def _lookup(project_id: int, subject: Subject) -> EffectiveBudget:
 def _other_level(health: Health, budget: EffectiveBudget) -> Level | None:
     if health.prompt_tokens is None or health.reason is HealthReason.SUSPECTED_CUT:
         return None
-    if health.limit_source is LimitSource.SERVER is not budget.limit_source:
+    is_told = health.limit_source is LimitSource.SERVER is not budget.limit_source
+    if is_told and not is_operators(budget):
         return None  # judged by the window of a server, which only the call knew
     level = assess(health.prompt_tokens, budget).level
     return None if level in (health.level, Level.UNKNOWN) else level

@@ -11,6 +11,7 @@ import pytest
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.operations.budgets.editing import change_budget
+from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.conversations.care import needs_attention
@@ -70,6 +71,7 @@ def test_who_fills_up_who_stands_still_and_who_is_quiet(
 
 def test_who_fills_up_is_told_by_todays_budget(project: ProjectInfo) -> None:
     """The calls that come are judged by it."""
+    load_budgets(update=True)  # so that the row is a shipped one
     talk(project, "talk", 80_000, 85_000, 90_000, ago=1)
     model = Conversation.objects.get().model
     budget_id = budgets.table(project_id=project.id).lookup(model).budget_id
@@ -89,3 +91,7 @@ def test_who_fills_up_is_told_by_todays_budget(project: ProjectInfo) -> None:
     # Judged by the window of a server, which only the calls knew.
     Conversation.objects.update(limit_source=LimitSource.SERVER.value)
     assert told() == before
+    # An operator's word comes before it.
+    lines = {"context_length": 120_000, "optimal_max_tokens": 94_000}
+    change_budget(actor=SHELL, budget_id=budget_id, project_id=project.id, changes=lines)
+    assert told() == [("caution", 94_000, 1)]

@@ -133,6 +133,11 @@ def test_lines_start_from_the_window_in_force(
         assert re.search(r"critical above\s+29,491, limit\s+32,768", html)
     today = budgets.table(project_id=project.id).lookup(model)
     assert (today.limit_tokens, today.limit_source) == (32_768, "context_length")
+    # The light answers to an edit at once, whoever told the window it was judged by.
+    owner.post(PANEL, {"caution": "10000", "critical": "12000", "window": "32768", "do": "save"})
+    for path in PAGES:
+        said = owner.get(path).content.decode().split("With today", 1)[1].split("</p>", 1)[0]
+        assert "Critical" in said
     # Of this model alone, whose window it is.
     assert Budget.objects.get(project_id=project.id).key == model
 

@@ -42,12 +42,12 @@ def judge_health(
         and is_success
         and purpose not in _SUMMED_PURPOSES
     )
-    if is_proof and not _is_operators(budget):
+    if is_proof and not is_operators(budget):
         # Nothing that was just shown to be wrong turns a call red.
         health = without_limit(health, budget)
     return Judgement(suspected_cut(health) if is_cut else health, is_proof)
 
 
-def _is_operators(budget: EffectiveBudget) -> bool:
+def is_operators(budget: EffectiveBudget) -> bool:
     """Whether the limit is an operator's number, which holds until an operator changes it."""
     return not budget.is_shipped and budget.limit_source not in OUTSIDE

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import Health
+from helmdash.core.budgets.judged import is_operators
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import HELD, HasLines, Level, line_of
 
@@ -81,11 +82,12 @@ def project(
 def lines_ahead(judged: Health, today: EffectiveBudget) -> HasLines:
     """The lines of the calls that come after one that was judged: today's budget.
 
-    Those of that call where it was judged by the window of a server, which only calls know, or
-    where today's budget knows no window.
+    Those of that call where it was judged by the window of a server, which only calls know, unless
+    an operator has said one since, and where today's budget knows no window.
     """
     is_told = judged.limit_source is LimitSource.SERVER is not today.limit_source
-    return judged if is_told or today.critical_max_tokens is None else today
+    is_known = not is_told or is_operators(today)
+    return today if is_known and today.critical_max_tokens is not None else judged
 
 
 def _since_fall(prompts: Sequence[Prompt]) -> Sequence[Prompt]:
