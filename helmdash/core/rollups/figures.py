@@ -59,7 +59,8 @@ class Marginal(StrEnum):
 
     Three are of fits: all, by model as it is spelt, by caller. Those of EVIDENCE have words of
     their own, for what is learned from calls. Two are of plans that are over: all, and by
-    model as it is spelt with kind and variant.
+    model as it is spelt with kind and variant. SPENDING: by client ("" where none was named) and
+    model, since a client's tokens have a price only by their models.
     """
 
     ALL = "all"
@@ -79,19 +80,19 @@ class Marginal(StrEnum):
     EVIDENCE = "evidence"
     PLAN = "plan"
     PLAN_MODEL = "plan_model"
+    SPENDING = "spending"
 
 
-# The marginals of everything: a period without a row of one of these has none at all.
-WHOLES: Final = (Marginal.ALL, Marginal.FIT, Marginal.PLAN)
 OF_FITS: Final = frozenset({Marginal.FIT, Marginal.FIT_MODEL, Marginal.FIT_CALLER})
 OF_PLANS: Final = frozenset({Marginal.PLAN, Marginal.PLAN_MODEL})
 # Which marginals are counted. 1: those of release 1; 2: lanes and fits as well; 3: evidence; 4 and
-# 5: plans, by other keys in 4.
-VERSION: Final = 5
+# 5: plans, by other keys in 4; 6: spending.
+VERSION: Final = 6
 _OF_VERSION: Final = {
     2: frozenset({Marginal.LANE, *OF_FITS}),
     3: frozenset({Marginal.EVIDENCE}),
     5: OF_PLANS,
+    6: frozenset({Marginal.SPENDING}),
 }
 ADDED: Final = frozenset(each for some in _OF_VERSION.values() for each in some)
 
@@ -99,6 +100,15 @@ ADDED: Final = frozenset(each for some in _OF_VERSION.values() for each in some)
 def added_after(version: int) -> frozenset[Marginal]:
     """The marginals that rollups of a version do not have."""
     return frozenset(each for each in Marginal if version_with(each) > version)
+
+
+def wholes_of(some: Collection[Marginal]) -> frozenset[Marginal]:
+    """Of what some marginals are about (calls, fits, plans), the marginals of everything: a period
+    without a row of one of these has no row of the others."""
+    return frozenset(
+        Marginal.FIT if each in OF_FITS else Marginal.PLAN if each in OF_PLANS else Marginal.ALL
+        for each in some
+    )
 
 
 def version_with(marginal: Marginal) -> int:
@@ -121,6 +131,7 @@ _DISTRIBUTED: Final = frozenset({Marginal.ALL, Marginal.MODEL, Marginal.UPSTREAM
 # Looked up, for a call of the enumeration costs ten times as much.
 _OF_HEAD: Final = {f"{each.value}:": each for each in Distribution}
 _HEADS: Final = frozenset(_OF_HEAD)
+_SPENT: Final = frozenset({"o:", "s:"})
 _BUCKETED: Final = frozenset(each.value for each in Distribution)
 
 
@@ -163,6 +174,9 @@ def tally(changes: Iterable[Change], *, only: Marginal | None = None) -> dict[Pl
             if only is None or marginal is only:
                 told = counts if marginal in _DISTRIBUTED else plain
                 add(places.setdefault((facts.quarter, marginal, key), {}), told)
+        if only is None or only is Marginal.SPENDING:
+            place = (facts.quarter, Marginal.SPENDING, (facts.client_name or "", key_of(facts)))
+            add(places.setdefault(place, {}), _spent(plain))
     return {place: counts for place, counts in places.items() if counts}
 
 
@@ -176,6 +190,11 @@ def new_keys(changes: Iterable[Change], only: Marginal) -> set[Key]:
         for marginal, key in _keys(after)
         if marginal is only
     }
+
+
+def _spent(counts: Counts) -> Counts:
+    """What tells who used how much, and how it ended: calls, sums, outcomes, spellings."""
+    return {word: n for word, n in counts.items() if ":" not in word or word[:2] in _SPENT}
 
 
 def _add_evidence(places: dict[Place, Counts], facts: CallFacts, sign: int) -> None:

@@ -24,15 +24,14 @@ from django.db.models import Max, QuerySet
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.rollups.figures import (
-    OF_PLANS,
     VERSION,
-    WHOLES,
     Counts,
     Facts,
     Marginal,
     add,
     added_after,
     tally,
+    wholes_of,
 )
 from helmdash.core.rollups.periods import Width, first_quarter, moment_of, period_of, quarter_of
 from helmdash.operations.database.transactions import write, write_and_pause
@@ -89,7 +88,7 @@ def is_wanted(now: datetime) -> bool:
 
 def rebuild_some(*, is_over: Callable[[], bool]) -> bool:
     """Go on with the projects that have calls from before there were rollups, until it `is_over`;
-    False where there are none. Where only plans are left to count, calls are not counted again."""
+    False where there are none. Where only some marginals are left to count, no other is touched."""
     left = RollupState.unfinished().order_by("project_id")
     for project_id in left.values_list("project_id", flat=True):
         while _go_on(project_id, Rebuilt(), is_all=False):
@@ -140,7 +139,7 @@ def _go_on(project_id: int, done: Rebuilt, *, is_all: bool = True) -> bool:
     """Have the next quarter-hour be right, and what is composed of it; False where none is left,
     or all was removed.
 
-    is_all: every marginal; else those that are missing, where these are of plans alone.
+    is_all: every marginal; else those that are missing.
     """
     ahead = _read_ahead(project_id, is_all=is_all)
     return ahead is not None and write_and_pause(
@@ -186,7 +185,7 @@ def _step(project_id: int, done: Rebuilt, ahead: _Quarter, *, is_all: bool) -> b
 
 
 def _reached(state: RollupState, *, is_all: bool) -> _Reached:
-    some = OF_PLANS if not is_all and _misses_only_plans(state) else _ALL
+    some = added_after(state.version) if not is_all and state.is_complete else _ALL
     return _Reached(state.rebuilt_down_to, state.folded_to, state.kept_from, some)
 
 
@@ -197,30 +196,27 @@ def _read(project_id: int, at: _Reached) -> _Quarter:
     return _Quarter(at, quarter, *_told(project_id, quarter, at.some))
 
 
-def _misses_only_plans(state: RollupState) -> bool:
-    return state.is_complete and added_after(state.version) == OF_PLANS
-
-
 def _newest(
     project_id: int, before: int | None, kept_from: int | None, some: frozenset[Marginal]
 ) -> int | None:
     """The newest quarter-hour that has rows of some marginals or that a period with figures begins
     with, of those before one; None where there is none, or only such whose calls are deleted."""
     found: list[int] = []
+    wholes = wholes_of(some)
     rows: QuerySet[Any]
     for marginal, rows, column in (
         (Marginal.ALL, Call.objects.filter(project_id=project_id), "started_at"),
         (Marginal.FIT, Fit.objects.filter(project_id=project_id), "created_at"),
         (Marginal.PLAN, PlanRecord.objects.filter(project_id=project_id), "started_at"),
     ):
-        if marginal not in some:
+        if marginal not in wholes:
             continue
         if before is not None:
             rows = rows.filter(**{f"{column}__lt": moment_of(before)})
         latest = rows.aggregate(at=Max(column))["at"]
         if latest is not None:
             found.append(quarter_of(latest))
-    for marginal, width in product(some.intersection(WHOLES), Width):
+    for marginal, width in product(wholes, Width):
         rows = Rollup.objects.filter(
             project_id=project_id, marginal=marginal.value, width=width.value
         )
@@ -251,7 +247,8 @@ def _told(
     found: list[Facts] = [*calls, *others]
     counted = [(None, facts) for facts in found]
     # What waits is taken away, for a fold is going to add it.
-    places = tally([*counted, *((new, old) for old, new in waiting)])
+    only = next(iter(some)) if len(some) == 1 else None
+    places = tally([*counted, *((new, old) for old, new in waiting)], only=only)
     told: dict[Slot, Counts] = {}
     for (at, marginal, key), counts in places.items():
         if at == quarter and marginal in some:
