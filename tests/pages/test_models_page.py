@@ -10,11 +10,14 @@ import pytest
 from django.test import Client
 
 from helmdash.core.calls.capture import SentSizes
+from helmdash.core.rollups.figures import Marginal
+from helmdash.operations.rollups.folding import fold_all
 from helmdash.pages.parts.words import ends, seconds
 from helmdash.pages.templatetags import formats
 from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.budgets.budgets import forget_cache
 from helmdash.queries.models import MOST_MODELS, MOST_OF_MODEL, Rate
-from helmdash.records.models import Project
+from helmdash.records.models import Budget, Project, Rollup, RollupState
 from tests.factories import make_capture, record
 from tests.pages.hygiene import faults
 from tests.plan_rows import make_plan
@@ -325,3 +328,56 @@ def test_models_that_are_spelt_alike_are_told_apart(
             found = owner.get(unescape(address)).text
             is_failed = "cause" in address
             assert found.count("data-row") == (1 if is_failed else int(calls)), address
+
+
+def test_who_used_the_models_is_told_by_client(owner: Client, project: ProjectInfo) -> None:
+    """Cost by the prices of today, a dash where no model of the client has one; each leads to its
+    calls, also those of nobody who is named."""
+    Budget.objects.filter(key="openai/gpt-4o").update(
+        input_cost_usd_per_mtok=2, output_cost_usd_per_mtok=8
+    )
+    forget_cache()
+    for client, model, tokens in (
+        ("claude-code", "openai/gpt-4o", 500_000),
+        ("claude-code", "made/up", 2_000),
+        ("a&b", "made/up", 700),
+        (None, "made/up", 30),
+    ):
+        usage = {"prompt_tokens": tokens, "completion_tokens": 1}
+        call = make_capture(id=f"{client}-{model}", client_name=client, model=model, usage=usage)
+        record(call, project=project)
+
+    html, text = read(owner, "/models/")
+
+    part = text.split("Which clients used them", 1)[1].split("How fast", 1)[0]
+    assert "claude-code openai/gpt-4o , made/up 2 100 % 502,000 2" in part
+    assert "1.00 n 1" in part
+    assert "a&b made/up 1 100 % 700 1 – not reported – no price in its budget" in part
+    section = html.split('id="clients"', 1)[1].split("</section>", 1)[0]
+    links = [unescape(each) for each in re.findall(r'data-row href="([^"]+)"', section)]
+    listed = [owner.get(each, follow=True).content.decode() for each in links]
+    ids = ["claude-code-openai", "claude-code-made", "a&amp;b-made", "None-made"]
+    assert [[each in page for each in ids] for page in listed] == [
+        [True, True, False, False],
+        [False, False, True, False],
+        [False, False, False, True],
+    ]
+    # Of a model, and of one that is asked for with a purpose, of which clients are not told apart.
+    assert "2,000" in read(owner, "/models/?model=made/up")[1]
+    assert "of every purpose" in read(owner, "/models/?purpose=chat")[1]
+
+
+def test_calls_that_are_not_counted_by_client_are_said_to_be_missing(
+    owner: Client, project: ProjectInfo
+) -> None:
+    """Retention had deleted them before an update began to count by client."""
+    for number in range(3):
+        record(make_capture(id=f"c{number}"), project=project)
+    fold_all()
+    Rollup.objects.filter(marginal=Marginal.SPENDING.value).delete()
+    record(make_capture(id="new"), project=project)
+
+    _, text = read(owner, "/models/")
+    assert "3 older calls are not among these: they were deleted" in text
+    RollupState.objects.update_or_create(project_id=project.id, defaults={"version": 5})
+    assert "still being counted by client" in read(owner, "/models/")[1]

@@ -327,7 +327,7 @@ QUERIES = {
     "/calls/cut/": 15,
     "/plans/": 12,
     "/plans/plan-1/": 12,
-    "/models/": 19,
+    "/models/": 22,
     "/weekly/": 35,
     "/trims/": 19,
     "/try/plan/": 7,

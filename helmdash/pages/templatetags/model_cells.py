@@ -21,6 +21,7 @@ from helmdash.pages.parts.charts.heat_map import Cell
 from helmdash.pages.parts.lists.row_markup import sub
 from helmdash.pages.templatetags import formats
 from helmdash.pages.templatetags.links import same_page
+from helmdash.queries.calls.spending import ClientSpending, ModelSpending
 from helmdash.queries.models import OTHER, ModelRow, Rate
 
 register = template.Library()
@@ -35,6 +36,8 @@ _FAILED = (
 # fewer calls nobody should move to it.
 _SMALL_SHARE = 0.1
 _LEAST_MEASURED = 20
+# Of a client's models, as many as a line holds.
+_MOST_NAMED = 3
 # Stands for what differs between the links of a row; no name has it.
 _HOLE = "\0"
 
@@ -157,6 +160,52 @@ def usage_rows(rows: Sequence[ModelRow]) -> SafeString:
     return mark_safe(all_of_them + "".join(map(_usage_row, rows)))  # noqa: S308  (as above)
 
 
+@register.simple_tag(takes_context=True)
+def client_rows(context: template.Context, clients: Sequence[ClientSpending]) -> SafeString:
+    """What each client's calls took, as the way to them; of any purpose."""
+    carried = {k: v for k, v in context["form"].carried.items() if k != "purpose"}
+    asked = context["form"].cleaned_data["model"]
+    narrowed = carried | ({"model": asked} if asked else {})
+    rows = (_client_row(each, carried, narrowed) for each in clients)
+    return mark_safe("".join(rows))  # noqa: S308  (what is no markup of ours is escaped below)
+
+
+def _client_row(
+    each: ClientSpending, carried: dict[str, str], narrowed: dict[str, str]
+) -> str:
+    who = {"client": each.client} if each.client else {"query": "-has:client"}
+    said = escape(each.client) if each.client else "not named"
+    cells = (
+        ("Calls", f"{each.calls:,}"),
+        ("Clean", escape(words.rounded(each.clean.share))),
+        ("Tokens in", _tokens(each.prompt_tokens, each.told, each.calls)),
+        ("Tokens out", _tokens(each.completion_tokens, each.answered, each.calls)),
+        ("From cache", _cached(each)),
+        ("Cost, USD", _usd(each.cost_usd, each.priced, each.calls)),
+    )
+    return (
+        f'<tr>\n  <th scope="row"><a class="id" data-row href="{_calls_of(who | narrowed)}">{said}'
+        f'</a></th>\n  <td class="whole-line" data-name="Models"><span>'
+        f"{_models_of(each.models, who | carried)}</span></td>\n"
+        + "".join(f'  <td class="num" data-name="{name}">{said}</td>\n' for name, said in cells)
+        + "</tr>"
+    )
+
+
+def _models_of(models: Sequence[ModelSpending], asked: Mapping[str, str]) -> str:
+    """Those with most tokens, each as the way to its calls of this client, and how many more."""
+    named = ", ".join(
+        f'<a class="id" href="{_calls_of({**asked, "model": each.model})}">{escape(each.model)}</a>'
+        for each in models[:_MOST_NAMED]
+    )
+    more = len(models) - _MOST_NAMED
+    return f"{named} and {more:,} more" if more > 0 else named
+
+
+def _calls_of(asked: Mapping[str, str]) -> str:
+    return escape(f"{reverse('calls')}?{urlencode(asked)}")
+
+
 @register.simple_tag
 def speed_rows(rows: Sequence[ModelRow]) -> SafeString:
     """How fast each row's calls were."""
@@ -266,7 +315,7 @@ def _estimate(row: ModelRow) -> str:
     return f'<span title="{meant}">{said}{_sub(f"n {row.estimated:,}")}</span>'
 
 
-def _cached(row: ModelRow) -> str:
+def _cached(row: ModelRow | ClientSpending) -> str:
     if row.cached_share is None:
         return formats.dash()
     meant = "of all prompt tokens, those that the provider read from its cache"

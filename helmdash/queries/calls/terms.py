@@ -34,6 +34,8 @@ ANY_CAUSE: Final = "any"
 
 _HAS: Final[Mapping[str, Q]] = {
     "conversation": Q(conversation_id__isnull=False),
+    # Said of both, or calls that named none would be lost when it is left out.
+    "client": Q(client_name__isnull=False) & ~Q(client_name=""),
     "error": ~Q(cause=""),
     # Said of both, or what is unknown of either would be lost when it is left out.
     "trim": Q(
