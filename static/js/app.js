@@ -94,12 +94,33 @@ document.addEventListener(
   true,
 );
 
+// --- parts that a phone folds -----------------------------------------------------------------
+
+// Tables below each other are a page of many screens there: their names are shown, and what somebody
+// has opened. Without scripts all lie open.
+const PHONE = matchMedia("(max-width: 54rem)");
+const wanted = new Map([[location.hash.slice(1), true]]);
+
+function fold() {
+  for (const part of document.querySelectorAll("[data-fold]"))
+    part.open = wanted.get(part.dataset.fold) ?? !PHONE.matches;
+}
+
+document.addEventListener("click", ({ target }) => {
+  const part = target.closest("summary")?.parentElement;
+  if (part?.dataset.fold) wanted.set(part.dataset.fold, !part.open);
+});
+document.addEventListener("htmx:afterSettle", fold);
+fold();
+
 // --- keys -------------------------------------------------------------------------------------
 
 function step(by) {
   // Beside a list the keys go on from the item that lies open (panel.js).
   if (stepPanel(by)) return;
-  const rows = [...document.querySelectorAll("[data-row]")];
+  const rows = [...document.querySelectorAll("[data-row]")].filter(
+    (row) => !row.closest("details:not([open])"),
+  );
   const at = rows.indexOf(document.activeElement);
   const next = at < 0 ? (by > 0 ? 0 : rows.length - 1) : at + by;
   rows[next]?.focus();

@@ -525,6 +525,35 @@ def test_filters_that_are_applied_twice_are_one_step_to_go_back_from(
     assert demo.problems() == []
 
 
+def test_a_phone_folds_the_tables_of_models_and_remembers_what_was_opened(
+    demo: BrowserPage, served: Served
+) -> None:
+    """They were 18,800 px of cards."""
+
+    def lie_open() -> list[str]:
+        parts = "[...document.querySelectorAll('[data-fold][open]')].map(e => e.dataset.fold)"
+        return list(demo.evaluate(parts))
+
+    page = f"{served.base_url}/models/?project=demo"
+    demo.goto(page)
+    assert lie_open() == ["rates", "usage", "clients", "speed", "latest"]
+
+    demo.set_viewport_size({"width": 390, "height": 844})
+    demo.goto(page)
+    assert lie_open() == []
+    assert demo.evaluate("document.documentElement.scrollHeight") < 5_000
+    demo.click("#usage")
+    demo.fill("input[name=purpose]", "plan")
+    demo.click(".filters >> text=Apply")
+    demo.wait_for_url("**purpose=plan**")
+    expect(demo.page.locator("[data-fold=usage]")).to_contain_text("full_steps")
+    assert lie_open() == ["usage"]
+    demo.goto(f"{page}#speed")
+    demo.page.reload()
+    assert lie_open() == ["speed"]
+    assert demo.problems() == []
+
+
 def test_a_bar_that_is_followed_by_a_key_leaves_the_focus_among_the_bars(
     demo: BrowserPage, served: Served
 ) -> None:

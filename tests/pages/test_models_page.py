@@ -353,7 +353,7 @@ def test_who_used_the_models_is_told_by_client(owner: Client, project: ProjectIn
     assert "claude-code openai/gpt-4o , made/up 2 100 % 502,000 2" in part
     assert "1.00 n 1" in part
     assert "a&b made/up 1 100 % 700 1 – not reported – no price in its budget" in part
-    section = html.split('id="clients"', 1)[1].split("</section>", 1)[0]
+    section = html.split('id="clients"', 1)[1].split("</details>", 1)[0]
     links = [unescape(each) for each in re.findall(r'data-row href="([^"]+)"', section)]
     listed = [owner.get(each, follow=True).content.decode() for each in links]
     ids = ["claude-code-openai", "claude-code-made", "a&amp;b-made", "None-made"]
