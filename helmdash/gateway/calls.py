@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
-
-import orjson
 
 from helmdash.doors.asgi import Receive
 from helmdash.gateway.budgeting import check_budget
@@ -16,7 +13,7 @@ from helmdash.gateway.kept_ids import check_kept_ids
 from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.placing import place
-from helmdash.gateway.prompt_weight import weigh
+from helmdash.gateway.prompt_weight import weigh, weigh_tools
 from helmdash.gateway.refusals import Refusal, bad_request
 from helmdash.gateway.remediation.remediator import Remediator
 from helmdash.gateway.reply_keepers import ReplyKeepers
@@ -71,7 +68,7 @@ class Calls:
         exchange.request = chat
         exchange.metadata = chat.metadata
         name_conversation(exchange, chat)
-        exchange.tools_bytes = _tools_bytes(parsed)
+        exchange.tools_bytes, exchange.offered = weigh_tools(parsed)
         images, composition = weigh(chat)
         outgoing = exchange.outgoing = OutgoingRequest(
             body=body, parsed=parsed, chat=chat, images=images, composition=composition
@@ -121,8 +118,3 @@ def _read(request: GatewayRequest, parsed: dict[str, Any], client: ClientFormat)
         return client.read_request(parsed, model=request.route.model, stream=request.route.stream)
     except BadRequest as error:
         raise bad_request(str(error)) from None
-
-
-def _tools_bytes(parsed: Mapping[str, Any]) -> int:
-    tools = parsed.get("tools")
-    return len(orjson.dumps(tools)) if tools else 0

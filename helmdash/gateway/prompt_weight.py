@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
+
+import orjson
 
 from helmdash.core.calls.composition import Composition, largest_results
+from helmdash.core.calls.tool_schemas import OfferedTools, declared_tools, offered_tools
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.providers.wire import (
     ChatRequest,
@@ -56,6 +60,16 @@ def weigh(request: ChatRequest) -> tuple[int, Composition]:
         results_by_tool=largest_results(by_tool) if by_tool else _NO_RESULTS,
     )
     return scales.images, composition
+
+
+def weigh_tools(parsed: Mapping[str, Any]) -> tuple[int, OfferedTools | None]:
+    """The bytes of the schemas of a request's tools, as JSON, and which of them take how many."""
+    declared = [(name, len(orjson.dumps(each))) for name, each in declared_tools(parsed)]
+    if not declared:
+        tools = parsed.get("tools")
+        return (len(orjson.dumps(tools)) if tools else 0), None
+    # With the brackets and commas of their list; Gemini has some more of them.
+    return sum(size for _, size in declared) + len(declared) + 1, offered_tools(declared)
 
 
 def with_user_text(composition: Composition, message: Message) -> Composition:

@@ -77,6 +77,9 @@ def test_tools_are_offered_and_called(
     check_record(call, provider=provider, raw=TOOLS[provider])
     assert call["finish_reason"] in {"stop", "tool_calls"}
     assert call["composition"]["tools"] == call["sent"]["tools_bytes"] > 100
+    offered = world.call(call["id"])["offered"]
+    assert (offered["count"], list(offered["by_name"])) == (1, ["get_weather"])
+    assert 100 < offered["by_name"]["get_weather"] < call["sent"]["tools_bytes"]
 
 
 def test_a_tools_result_is_carried_back(

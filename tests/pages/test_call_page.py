@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from helmdash.core.calls.capture import SentSizes
+from helmdash.core.calls.composition import Composition
+from helmdash.core.calls.tool_schemas import offered_tools
 from helmdash.core.conversations.fingerprints import ChatTurn, links_of
 from helmdash.core.text.tokens import compact_json
 from helmdash.queries.access.access import ProjectInfo
@@ -132,3 +135,55 @@ def test_a_budget_whose_name_is_where_ids_begin_says_so(
     begun = owner.get("/calls/begun/").content.decode()
     assert 'qwen-2.5-</a><span class="sub">ids that begin so</span>' in begun
     assert "ids that begin so" not in owner.get("/calls/whole/").content.decode()
+
+
+def offering(sizes: dict[str, int], **over: Any) -> Any:
+    return make_capture(
+        id="tools",
+        offered=offered_tools(sizes.items()),
+        composition=Composition(system=1_000, user=1_000),
+        sent=SentSizes(bytes=9_000, messages=2, tools_bytes=sum(sizes.values())),
+        **over,
+    )
+
+
+# sizes of tools; what the page says, and what it does not
+OFFERED = [
+    ({"Read": 6_000, "Bash": 2_000},
+     ["2 tools, 8,000 bytes", "Read 6,000 60 % Bash 2,000 20 %"], ["more", "smaller"]),
+    ({f"t{n:02}": 100 - n for n in range(12)},
+     ["t00 100 3.1 %", "2 more The tools after these", "t10 90 2.8 % t11 89 2.8 %"], ["smaller"]),
+    ({f"t{n:03}": 1_000 - n for n in range(157)},
+     ["157 tools", "30 more, of 147", "117 smaller ones take", "bytes together"], ["t040"]),
+    # A name that a request does not give.
+    ({"": 50}, ["1 tool,", "without a name 50"], []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sizes", "there", "not_there"), OFFERED)
+def test_tools_are_told_by_what_their_schemas_take(
+    owner: Client,
+    project: ProjectInfo,
+    sizes: dict[str, int],
+    there: list[str],
+    not_there: list[str],
+) -> None:
+    record(offering(sizes), project=project)
+
+    html = owner.get("/calls/tools/").content.decode()
+
+    part = html.split('id="tools"', 1)[1].split("</section>", 1)[0]
+    text = " ".join(unescape(re.sub(r"<[^>]+>", " ", part)).split())
+    assert faults(html) == []
+    assert [words for words in there if words not in text] == []
+    assert [words for words in not_there if words in text] == []
+
+
+def test_tools_that_nobody_told_apart_are_said_to_be_unknown(
+    owner: Client, project: ProjectInfo
+) -> None:
+    for tools_bytes, said in ((700, True), (0, False), (None, False)):
+        call = make_capture(id=f"c{tools_bytes}", sent=SentSizes(bytes=9, tools_bytes=tools_bytes))
+        record(call, project=project)
+        html = owner.get(f"/calls/c{tools_bytes}/").content.decode()
+        assert ("bytes of schemas is not known of this call" in html) is said

@@ -15,6 +15,7 @@ from helmdash.core.calls.beside import Beside
 from helmdash.core.calls.composition import Composition
 from helmdash.core.calls.lanes import Lane, lane_of
 from helmdash.core.calls.routes import CallRoute
+from helmdash.core.calls.tool_schemas import OfferedTools
 from helmdash.core.conversations.fingerprints import ChainLinks
 from helmdash.core.values import quick_value
 
@@ -112,6 +113,7 @@ class Capture:
     # the tokens that are reported.
     sent_is_prompt: bool | None = None
     composition: Composition | None = None
+    offered: OfferedTools | None = None  # the tools that were sent, which `sent` has the bytes of
     messages: tuple[Mapping[str, object], ...] | None = None
     content: str | None = None
     decoded: bool | None = None

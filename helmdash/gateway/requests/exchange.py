@@ -12,6 +12,7 @@ from helmdash.core.budgets import trials
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.calls.capture import Status
 from helmdash.core.calls.lanes import Lane, lane_of
+from helmdash.core.calls.tool_schemas import OfferedTools
 from helmdash.core.conversations.clients import Client
 from helmdash.core.conversations.fingerprints import ChatTraces
 from helmdash.core.upstreams.endpoints import Endpoint
@@ -48,6 +49,7 @@ class Exchange:
     request: ChatRequest | None = None  # as it came
     remediation: RemediationState | None = None  # None: not wanted, or not possible
     tools_bytes: int | None = None
+    offered: OfferedTools | None = None
     metadata: Object | None = None
     agent: AgentCall | None = None  # what its program says of the call by itself
     conversation: str | None = None  # as the client names it

@@ -19,6 +19,7 @@ from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.core.calls.composition import Composition
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.routes import CallRoute
+from helmdash.core.calls.tool_schemas import OfferedTools
 from helmdash.core.conversations.fingerprints import ChainLinks
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.records.models import Call, CallName, Conversation
@@ -201,6 +202,7 @@ def bare_capture(capture: Capture, *, why: str) -> Capture:
         unusable=None,
         trim=None,
         composition=None,
+        offered=None,
         attempts=(),
         metadata={NOT_STORED: why},
     )
@@ -238,7 +240,7 @@ def _mended(value: Any, levels: int) -> Any:
             return storable(value)
         case _ if levels == 0:
             return _TOO_DEEP
-        case CapturedTrim() | SentSizes() | Composition() | ChainLinks():
+        case CapturedTrim() | SentSizes() | Composition() | OfferedTools() | ChainLinks():
             named = {field.name: getattr(value, field.name) for field in fields(value)}
             return _mended(named, levels)
         case Mapping():
@@ -290,6 +292,7 @@ _CONVERSIONS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("trim", _part(CapturedTrim)),
     ("sent", _part(SentSizes)),
     ("composition", _part(Composition)),
+    ("offered", _part(OfferedTools)),
     ("lane", Lane),
     ("routes", _routes),
     ("also_known", tuple),

@@ -147,6 +147,7 @@ def payload_row(
         # A provider's words among them, as far as they may be kept (core.calls.withheld).
         "attempts": [*map(masker.value, capture.attempts)] or None,
         "message_hashes": keys,
+        "offered": _offered(capture),
         "cut": dict(item.cut) if item.cut else None,
         "content": masker.text(content) if content is not None and is_redacted else content,
     }
@@ -157,8 +158,24 @@ def payload_row(
 
 
 _NOTHING_KEPT = dict.fromkeys(
-    ("usage_raw", "metadata", "trim_dropped", "attempts", "message_hashes", "cut", "content")
+    (
+        "usage_raw",
+        "metadata",
+        "trim_dropped",
+        "attempts",
+        "message_hashes",
+        "offered",
+        "cut",
+        "content",
+    )
 )
+
+
+def _offered(capture: Capture) -> dict[str, object] | None:
+    """Names of tools and their bytes, which are no texts: as those of results are kept."""
+    told = capture.offered
+    # As pairs: PostgreSQL's jsonb has members in an order of its own.
+    return {"count": told.count, "by_name": [*told.by_name.items()]} if told is not None else None
 
 
 def _estimate(item: Judged) -> int | None:

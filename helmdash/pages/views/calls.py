@@ -93,6 +93,7 @@ def call_page(request: PageRequest, name: str) -> HttpResponse:
     context = {
         "fills": fills,
         "grew": composition.growth(fills),
+        "tools": composition.tool_rows(detail.offered, call.sent.tools_bytes, fills),
         "detail": detail,
         "call": call,
         "today": line_edits.judged_today(line_edits.subject_of_call(call), budget),

@@ -21,6 +21,7 @@ from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.routes import split_routes
+from helmdash.core.calls.tool_schemas import OfferedTools
 from helmdash.core.calls.usage import Usage
 from helmdash.core.conversations.clients import Client
 from helmdash.records.call_names import (
@@ -180,6 +181,10 @@ class CallDetail:
     content: str | None
     related: tuple[CallView, ...]
     suspected_cut: SuspectedCut | None = None
+    offered: Annotated[
+        OfferedTools | None,
+        Doc("The tools that were sent, `sent.tools_bytes` in all; null: not told, or none."),
+    ] = None
     rules: Annotated[
         Mapping[str, str] | None,
         Doc("Version of each rule that decided, by subject; null: not stored then."),
@@ -255,8 +260,13 @@ def find(*, project_id: int, call_id: str) -> CallDetail | None:
         content=payload.content if payload else None,
         related=related,
         suspected_cut=_suspected_cut(payload.cut) if payload else None,
+        offered=_offered(payload.offered) if payload else None,
         rules=row.rules.versions if row.rules else None,
     )
+
+
+def _offered(told: Any) -> OfferedTools | None:
+    return OfferedTools(count=told["count"], by_name=dict(told["by_name"])) if told else None
 
 
 def stored_ids(*, project_id: int, ids: Sequence[str]) -> frozenset[str]:

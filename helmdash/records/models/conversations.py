@@ -469,6 +469,9 @@ class CallPayload(models.Model):
     trim_dropped = models.JSONField(null=True)
     attempts = models.JSONField(null=True)
     message_hashes = models.JSONField(null=True, help_text="StoredMessage hashes, in order.")
+    offered = models.JSONField(
+        null=True, help_text="Tools that were sent and their bytes (core.calls.tool_schemas)."
+    )
     cut = models.JSONField(
         null=True, help_text="Why a silent cut is suspected (core.truncation.detector)."
     )

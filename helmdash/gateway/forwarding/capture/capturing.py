@@ -85,6 +85,7 @@ def capture_of(exchange: Exchange) -> Capture:
         sent=sent,
         sent_is_prompt=False if reply.context_edits or not _is_whole(request) else None,
         composition=exchange.outgoing.composition,
+        offered=exchange.offered,
         messages=messages,
         content=(reply.text or reply.refusal or "") if has_reply else None,
         tool_calls=len(reply.tool_calls) if has_reply else None,

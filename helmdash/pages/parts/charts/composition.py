@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from helmdash.core.calls.composition import MOST_RESULT_TOOLS, Composition
+from helmdash.core.calls.tool_schemas import OfferedTools
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE, Estimator
 from helmdash.pages.parts import words
 from helmdash.pages.parts.charts.axes import Frame, Tick, ticks, x_ticks
@@ -30,6 +31,8 @@ KINDS: Mapping[str, str] = {
 }
 # Columns narrower than some pixels show nothing more, and would be most of the page's bytes.
 _COLUMN_WIDTH = 6.0
+# Tools that are seen at once.
+_FIRST_TOOLS = 10
 # What a sentence names: the changes that matter, not all.
 _MOST_NAMED = 3
 
@@ -81,6 +84,18 @@ class FillRow:
     share: float | None
     change: int | None
     is_part: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRows:
+    """Tools that a call sent, of `count`: those that are shown, those behind them, and how many
+    more there are, which take `rest` bytes together."""
+
+    first: tuple[FillRow, ...]
+    more: tuple[FillRow, ...]
+    count: int
+    left_out: int
+    rest: int
 
 
 def stack(points: Sequence[CurvePoint], *, width: int, height: int, as_share: bool) -> Stack | None:
@@ -163,6 +178,29 @@ def growth(rows: Iterable[FillRow]) -> str:
     if not named:
         return "As large as the call before."
     return f"{words.signed(total)} bytes: {', '.join(named)}."
+
+
+def tool_rows(
+    offered: OfferedTools | None, tools_bytes: int | None, fills: Iterable[FillRow]
+) -> ToolRows | None:
+    """The tools of a call, the largest first, as shares of all that is known of its prompt; None
+    where they are not told. tools_bytes: of all their schemas."""
+    if offered is None:
+        return None
+    total = sum(row.size or 0 for row in fills if not row.is_part)
+    rows = [
+        _row("tools", name or "without a name", size, None, total, is_part=True)
+        for name, size in offered.by_name.items()
+    ]
+    left_out = offered.count - len(rows)
+    rest = max(0, (tools_bytes or 0) - sum(offered.by_name.values())) if left_out else 0
+    return ToolRows(
+        first=tuple(rows[:_FIRST_TOOLS]),
+        more=tuple(rows[_FIRST_TOOLS:]),
+        count=offered.count,
+        left_out=left_out,
+        rest=rest,
+    )
 
 
 def weights_of(told: Composition | None, images: int | None) -> dict[str, int]:
