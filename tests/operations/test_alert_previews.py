@@ -83,6 +83,28 @@ def test_a_week_of_a_failing_group_counts_as_its_rule_does(project: ProjectInfo)
     assert {title for _, title in sent} == {"openai/gpt-4o rate_limited: 5 calls or more"}
 
 
+@pytest.mark.one_database
+def test_the_shares_of_last_week_are_those_that_were_told(project: ProjectInfo) -> None:
+    made = rule(project, RuleKind.FULLNESS, channel(project), threshold=70, group_s=0)
+    tokens = [60_000, 90_000, 120_000, 30_000, 89_599, 89_600, 10_000]
+    told = []
+    for number, prompt in enumerate(tokens):
+        call(project, prompt, at=NOW + number * MINUTE)
+        told += [number] * look(NOW + number * MINUTE + SECOND)
+
+    settings = settings_of(AlertRule.objects.get(pk=made))
+    found = last_week(project_id=project.id, settings=settings, now=NOW + timedelta(days=2)).found
+
+    assert told == [1, 3, 5, 6]
+    sent = [(each.at - NOW, each.told[0].title) for each in reversed(found.sent)]
+    assert sent == [
+        (1 * MINUTE, "talk takes 70 % of its limit"),
+        (3 * MINUTE, "talk takes 70 % of its limit"),
+        (5 * MINUTE, "talk takes 70 % of its limit"),
+        (6 * MINUTE, "talk takes 70 % of its limit"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("kind", "bad"),
     [

@@ -341,6 +341,66 @@ def test_every_kind_fires_and_is_over(
     assert Alert.objects.get().resolved_at is not None
 
 
+# prompts of a limit of 128,000, a minute apart (None: not reported); what each tells of 80 percent
+FULLNESS = [
+    ([102_399, 102_400, 110_000, 127_000], [None, "talk takes 80 % of its limit", None, None]),
+    # Cleared or compacted, and filled again.
+    ([103_000, 20_000, 104_000],
+     ["talk takes 80 % of its limit", "Resolved: talk takes 80 % of its limit",
+      "talk takes 81 % of its limit"]),
+    # What is not known neither ends it nor begins it.
+    ([None, 103_000, None, 20_000],
+     [None, "talk takes 80 % of its limit", None, "Resolved: talk takes 80 % of its limit"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("prompts", "told"), FULLNESS)
+def test_a_share_of_the_limit_is_told_once_at_each_crossing(
+    project: ProjectInfo, prompts: list[int | None], told: list[str | None]
+) -> None:
+    rule(project, RuleKind.FULLNESS, channel(project), group_s=0, threshold=80)
+    look(NOW)
+
+    said: list[str | None] = []
+    for number, tokens in enumerate(prompts):
+        at = NOW + number * MINUTE
+        usage = {"prompt_tokens": tokens, "completion_tokens": 9} if tokens else None
+        record(make_capture(usage=usage, started_at=at), project=project)
+        many = look(at + 6 * SECOND) + look(at + 12 * SECOND)
+        newest = AlertMessage.objects.order_by("-id").first()
+        said.append(newest.headline if many and newest else None)
+        assert many <= 1
+
+    assert said == told
+
+
+def test_three_rules_tell_of_three_shares_and_a_day_without_a_call_ends_them(
+    project: ProjectInfo,
+) -> None:
+    told = channel(project)
+    for share in (70, 80, 90):
+        rule(project, RuleKind.FULLNESS, told, group_s=0, threshold=share, name=f"{share} %")
+    call(project, 116_000, at=NOW)
+    assert look(NOW + MINUTE) == 3
+    # A late call of a conversation that is older than what is looked at each time.
+    call(project, 100_000, at=NOW + SECOND)
+    assert look(NOW + 40 * MINUTE) == 2
+
+    assert look(NOW + timedelta(days=2)) == 1
+    assert not Alert.objects.filter(resolved_at__isnull=True).exists()
+
+
+def test_who_is_erased_is_over_for_a_rule_on_fullness(project: ProjectInfo) -> None:
+    rule(project, RuleKind.FULLNESS, channel(project), group_s=0)
+    call(project, 116_000, at=NOW)
+    look(NOW + MINUTE)
+
+    Conversation.objects.all().delete()
+
+    assert look(NOW + 3 * MINUTE) == 1
+    assert Alert.objects.get().resolved_at is not None
+
+
 def test_silence_is_of_a_project_that_had_calls(project: ProjectInfo) -> None:
     rule(project, RuleKind.SILENCE, channel(project), group_s=0)
     assert look(NOW + 2 * MINUTE) == 0

@@ -225,6 +225,7 @@ def test_a_rule_is_tried_on_the_last_week_and_stores_nothing(
         (rule_form(kind="cut", minutes="10"), "0 messages"),
         (rule_form(kind="failing", minutes="10", threshold="1"), "0 messages"),
         (rule_form(kind="countdown", threshold="3"), "0 messages"),
+        (rule_form(kind="fullness", threshold="70"), "2 messages"),
         (rule_form(kind="recorder_lag", threshold="1"), "is known since"),
     ):
         html = owner.post(SAVE_RULE, {**form, "do": "preview"}).content.decode()

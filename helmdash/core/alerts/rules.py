@@ -14,6 +14,7 @@ class RuleKind(StrEnum):
     """What a rule watches."""
 
     LEVEL = "level"
+    FULLNESS = "fullness"
     COUNTDOWN = "countdown"
     CUT = "cut"
     REFUSAL = "refusal"
@@ -71,6 +72,13 @@ KINDS: Final[Mapping[RuleKind, KindRow]] = {
         severity=Severity.WARNING,
         every_s=_SOON_S,
         takes_level=True,
+    ),
+    RuleKind.FULLNESS: KindRow(
+        words="A prompt takes a share of its limit",
+        subject="conversation",
+        severity=Severity.WARNING,
+        every_s=_SOON_S,
+        threshold=Number(default=80, least=1, most=100, unit="percent of the limit"),
     ),
     RuleKind.COUNTDOWN: KindRow(
         words="Few generations are left before the critical line",

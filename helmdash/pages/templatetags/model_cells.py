@@ -170,9 +170,7 @@ def client_rows(context: template.Context, clients: Sequence[ClientSpending]) ->
     return mark_safe("".join(rows))  # noqa: S308  (what is no markup of ours is escaped below)
 
 
-def _client_row(
-    each: ClientSpending, carried: dict[str, str], narrowed: dict[str, str]
-) -> str:
+def _client_row(each: ClientSpending, carried: dict[str, str], narrowed: dict[str, str]) -> str:
     who = {"client": each.client} if each.client else {"query": "-has:client"}
     said = escape(each.client) if each.client else "not named"
     cells = (

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar
 from urllib.parse import quote, urlencode
 
-from django.db.models import Max
+from django.db.models import F, Max, Q
 
 from helmdash.core.alerts.own_range import SLOW_PERCENT, is_latency_out, is_rate_out, usual_bucket
 from helmdash.core.alerts.rules import RuleKind, RuleSettings, Severity
@@ -45,6 +45,9 @@ _WEEK: Final = timedelta(days=7)
 _UNUSED: Final = "no call came for a week either: it is taken to be unused"
 # Causes that mean: the prompt was longer than the model, or the budget, takes.
 _REFUSALS: Final = (FailureCause.CONTEXT_OVERFLOW.value,)
+# Calls of an agent seldom take longer, and conversations are told apart by when a call began.
+_LATELY: Final = timedelta(minutes=10)
+_KNOWN_LEVELS: Final = [each.value for each in Level if each is not Level.UNKNOWN]
 _WORST: Final = LEVELS[Level.CRITICAL].severity
 
 Cursor = Mapping[str, object]
@@ -73,6 +76,8 @@ def look(rule: Watched, *, now: datetime) -> Looked:
     """What a rule's subjects look like: those that fire, and those that did and do not any more."""
     if rule.settings.kind is RuleKind.LEVEL:
         return _levels(rule, now)
+    if rule.settings.kind is RuleKind.FULLNESS:
+        return _fullness(rule, now)
     found = {each.subject: each for each in _READERS[rule.settings.kind](rule, now)}
     over = [Seen(subject=name, severity=None) for name in _firing(rule) if name not in found]
     return Looked([*found.values(), *over], {})
@@ -106,7 +111,7 @@ def _levels(rule: Watched, now: datetime) -> Looked:
     if _is_past(cursor.get("checked", 0), _RECHECK, now):
         known = {each.subject for each in seen}
         names = [name for name in _firing(rule) if name not in known]
-        again = {each.subject: each for each in _level_again(rule, names, now)}
+        again = {each.subject: each for each in _again(rule, names, now, _level_of)}
         seen += [each for subject, each in again.items() if subject not in known]
         cursor["checked"] = now.timestamp()
     return Looked(seen, cursor)
@@ -138,8 +143,11 @@ def _level_of(rule: Watched, row: Conversation, now: datetime) -> Iterator[Seen]
         )
 
 
-def _level_again(rule: Watched, names: Sequence[str], now: datetime) -> Iterator[Seen]:
-    """The same for conversations whose alert fires, among them erased ones, and those that have got
+_Looks = Callable[[Watched, Conversation, datetime], Iterator[Seen]]
+
+
+def _again(rule: Watched, names: Sequence[str], now: datetime, looks: _Looks) -> Iterator[Seen]:
+    """How conversations look whose alert fires, among them erased ones, and those that have got
     another name since."""
     for batch in _batches(names):
         rows = {
@@ -148,12 +156,63 @@ def _level_again(rule: Watched, names: Sequence[str], now: datetime) -> Iterator
         }
         for name in batch:
             if name in rows:
-                yield from _level_of(rule, rows[name], now)
+                yield from looks(rule, rows[name], now)
                 continue
             yield Seen(subject=name, severity=None)
             called_else = named(rule.project_id, name)
             if called_else is not None:
-                yield from _level_of(rule, called_else, now)
+                yield from looks(rule, called_else, now)
+
+
+def _fullness(rule: Watched, now: datetime) -> Looked:
+    """Conversations whose newest prompt takes a share of its limit: those that had a call lately,
+    and once a minute all of a day, with those whose alert fires."""
+    cursor = dict(rule.cursor or {})
+    is_whole = _is_past(cursor.get("checked", 0), _RECHECK, now)
+    firing = _firing(rule)
+    full = Q(
+        level__in=_KNOWN_LEVELS,
+        prompt_tokens__gte=F("limit_tokens") * (rule.settings.threshold or 0) / 100.0,
+    )
+    recent = Conversation.objects.filter(
+        project_id=rule.project_id, latest_at__gte=now - (_RECENT if is_whole else _LATELY)
+    )
+    rows = recent.filter(full | Q(name__in=firing[:_BATCH]))
+    seen = {each.subject: each for row in rows for each in _fullness_of(rule, row, now)}
+    if is_whole:
+        names = [name for name in firing if name not in seen]
+        again = {each.subject: each for each in _again(rule, names, now, _fullness_of)}
+        seen = again | seen
+        cursor["checked"] = now.timestamp()
+    return Looked([*seen.values()], cursor)
+
+
+def _fullness_of(rule: Watched, row: Conversation, now: datetime) -> Iterator[Seen]:
+    """How a conversation looks to a rule on fullness; nothing while its level is not known."""
+    if row.level not in _KNOWN_LEVELS or row.prompt_tokens is None or not row.limit_tokens:
+        return
+    is_recent = now - row.latest_at < _RECENT
+    is_hushed = row.snoozed_until is not None and row.snoozed_until > now
+    if not is_recent or not is_full(row.prompt_tokens, row.limit_tokens, rule.settings):
+        yield Seen(subject=row.name, severity=None, detail=_fill(row) if is_recent else "")
+    elif not is_hushed:
+        yield Seen(
+            subject=row.name,
+            severity=Severity.WARNING,
+            title=fullness_title(row.name, row.prompt_tokens, row.limit_tokens),
+            detail=_fill(row),
+            path=conversation_path(row.name),
+        )
+
+
+def is_full(prompt_tokens: int, limit_tokens: int, settings: RuleSettings) -> bool:
+    """Whether a prompt takes the share of its limit that a rule on fullness is about."""
+    return prompt_tokens * 100 >= limit_tokens * (settings.threshold or 0)
+
+
+def fullness_title(name: str, prompt_tokens: int, limit_tokens: int) -> str:
+    """What is said of a conversation whose prompt takes a share of its limit."""
+    return f"{short(name)} takes {prompt_tokens * 100 // limit_tokens} % of its limit"
 
 
 def _countdown(rule: Watched, now: datetime) -> Iterator[Seen]:

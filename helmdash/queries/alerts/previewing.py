@@ -32,10 +32,13 @@ from helmdash.queries.alerts.observing import (
     calls_path,
     conversation_path,
     countdown_title,
+    fullness_title,
+    is_full,
     just_after,
 )
 from helmdash.queries.alerts.past_lags import export_lags, recorder_lags
 from helmdash.queries.budgets import budgets
+from helmdash.queries.conversations.care import RECENT
 from helmdash.queries.conversations.under_way import ACTIVE
 from helmdash.queries.failures import query_of
 from helmdash.records.models import Call, HealthChange
@@ -164,6 +167,32 @@ def _told_by(
         if ahead and ahead.generations <= most:
             title = countdown_title(name, ahead.generations)
         yield call.started_at, title
+
+
+def _fullness(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
+    """What each call of the week made of it; over where a day passed without one."""
+    rows = Call.objects.filter(
+        project_id=project_id,
+        conversation__isnull=False,
+        generation__isnull=False,
+        prompt_tokens__isnull=False,
+        limit_tokens__gt=0,
+        started_at__gte=now - WEEK,
+        started_at__lte=now,
+    ).exclude(level=Level.UNKNOWN.value)
+    told = rows.values_list("conversation__name", "started_at", "prompt_tokens", "limit_tokens")
+    read = list(told.order_by("-started_at", "-id")[:_MOST_ROWS])
+    by_conversation: defaultdict[str, list[tuple[datetime, str | None]]] = defaultdict(list)
+    for name, at, prompt, limit in reversed(read):
+        title = fullness_title(name, prompt, limit) if is_full(prompt, limit, settings) else None
+        by_conversation[name].append((at, title))
+    changes = [
+        replace(change, path=conversation_path(name))
+        for name, moments in by_conversation.items()
+        for change in until_told_else(moments, subject=name, lasts=RECENT)
+        if change.at <= now
+    ]
+    return changes, len(read) == _MOST_ROWS
 
 
 def _refusals(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
@@ -354,6 +383,7 @@ def _ranges(
 
 _READERS: Final[Mapping[RuleKind, Callable[[int, RuleSettings, datetime], _Read]]] = {
     RuleKind.LEVEL: _levels,
+    RuleKind.FULLNESS: _fullness,
     RuleKind.COUNTDOWN: _countdowns,
     RuleKind.CUT: _cuts,
     RuleKind.REFUSAL: _refusals,
