@@ -21,6 +21,7 @@ from helmdash.pages.parts.charts import drawings
 from helmdash.pages.render import PageRequest, etag, live, show, state
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import overview
+from helmdash.queries.calls import rates
 from helmdash.queries.calls.filters import CallFilters
 
 # The order people read: what is worst comes first.
@@ -56,6 +57,9 @@ def overview_page(request: PageRequest) -> HttpResponse:
             filters=CallFilters(**form.values()),
             now=request.now,
             zone=zone,
+        )
+        context["rates"] = rates.rates(
+            project_id=scoped.project.id, since=asked.since, until=asked.until, now=request.now
         )
     return show(
         request,

@@ -117,6 +117,15 @@ class Series:
         return any(bar.is_estimate for bar in self.bars)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverTime:
+    """Figures by pieces of time, oldest first, without a gap: the first quarter-hour, that after
+    the last, and what was counted; None where it is not known."""
+
+    pieces: tuple[tuple[int, int, Counts | None], ...]
+    is_behind: bool
+
+
 def series(
     *,
     project_id: int,
@@ -133,14 +142,39 @@ def series(
     filter that is no marginal has no series here. split: None: only how many, for a
     third of the work. No bars where the range is empty or the project has no calls.
     """
+    found = over_time(
+        project_id=project_id,
+        since=since,
+        until=until,
+        now=now,
+        only=only or Only(marginal=Marginal.ALL),
+        heads=() if split is None else (split.value,),
+    )
+    return Series(
+        bars=tuple(_bar(first, after, told, split) for first, after, told in found.pieces),
+        is_behind=found.is_behind,
+    )
+
+
+def over_time(
+    *,
+    project_id: int,
+    since: datetime | None,
+    until: datetime | None,
+    now: datetime,
+    only: Only,
+    heads: tuple[str, ...] | None,
+    most: int = MOST_BARS,
+) -> OverTime:
+    """The figures of the pieces that bars are drawn of, `most` at most, in the queries of `series`.
+    heads: the calls and the words under these; None: all but distributions."""
     begin = _first_moment(project_id) if since is None else since
     if begin is None:
-        return Series(bars=(), is_behind=False)
+        return OverTime(pieces=(), is_behind=False)
     start, end = bounds(begin, until, now)
     if start >= end:
-        return Series(bars=(), is_behind=False)
-    width, edges = bars(start, end, most=MOST_BARS)
-    only = only or Only(marginal=Marginal.ALL)
+        return OverTime(pieces=(), is_behind=False)
+    width, edges = bars(start, end, most=most)
     state = RollupState.objects.filter(project_id=project_id).first()
     known_from = None if state is None else rollups.counted_down_to(state, only.marginal)
     counts, is_behind = _counts(
@@ -148,12 +182,12 @@ def series(
         width,
         edges,
         only,
-        split=split,
+        heads=heads,
         is_complete=state is not None and known_from is None,
     )
-    return Series(
-        bars=tuple(
-            _bar(first, after, told if known_from is None or first >= known_from else None, split)
+    return OverTime(
+        pieces=tuple(
+            (first, after, told if known_from is None or first >= known_from else None)
             for (first, after), told in zip(pairwise(edges), counts, strict=True)
         ),
         is_behind=is_behind,
@@ -388,11 +422,11 @@ def _counts(
     edges: Sequence[int],
     only: Only,
     *,
-    split: Split | None,
+    heads: tuple[str, ...] | None,
     is_complete: bool,
 ) -> tuple[list[Counts], bool]:
-    """The figures of each bar, those that a split asks for, and whether more waits to be counted
-    than was read. is_complete: all calls are counted."""
+    """The figures of each bar under some heads, and whether more waits to be counted than was read.
+    is_complete: all calls are counted."""
     stored = read_spans(
         project_id=project_id,
         marginal=only.marginal,
@@ -400,7 +434,7 @@ def _counts(
         most_uncounted=rollups.MOST_UNCOUNTED,
         words=only.words,
         fits=only.has,
-        heads=() if split is None else (split.value,),
+        heads=heads,
         ends=only.ends,
         is_complete=is_complete,
     )

@@ -1,0 +1,108 @@
+"""How calls do over a range, as a few rates and how they went: what a glance asks first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from helmdash.core.budgets.levels import Level
+from helmdash.core.calls.outcomes import CallOutcome
+from helmdash.core.rollups.figures import CALLS, CUTS, Counts, Marginal, add
+from helmdash.queries.calls.series import Only, over_time
+
+# A piece of four pixels on a phone, and enough calls in each to be worth a point.
+MOST_PIECES: Final = 40
+
+
+class RateName(StrEnum):
+    """What a rate is of. FROM_CACHE is a share of prompt tokens, the others are of calls."""
+
+    TRUNCATED = "truncated"
+    EMPTY = "empty"
+    CUT = "cut"
+    UNKNOWN = "unknown"
+    FROM_CACHE = "from_cache"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateOverTime:
+    """One rate. share: of the whole range, of `n` calls, `count` of them (None: of tokens); None
+    where no call told it. shares: of its pieces of time, oldest first; None where a piece has no
+    such call, or is not counted."""
+
+    name: RateName
+    share: float | None
+    count: int | None
+    n: int
+    shares: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """The rates of a range, in an order. is_whole: all of it is counted; is_behind: but for the
+    newest calls."""
+
+    rates: tuple[RateOverTime, ...]
+    is_whole: bool
+    is_behind: bool
+
+
+def rates(
+    *, project_id: int, since: datetime | None, until: datetime | None, now: datetime
+) -> Rates:
+    """The rates of a range, and of at most MOST_PIECES pieces of it: exact, from rollups. The first
+    and the last piece reach over the range. Two queries, two more without `since`."""
+    found = over_time(
+        project_id=project_id,
+        since=since,
+        until=until,
+        now=now,
+        only=Only(marginal=Marginal.ALL),
+        heads=None,
+        most=MOST_PIECES,
+    )
+    pieces = [counts for _, _, counts in found.pieces]
+    whole: Counts = {}
+    for counts in pieces:
+        add(whole, counts or {})
+    return Rates(
+        rates=tuple(_rate(name, whole, pieces) for name in RateName),
+        is_whole=None not in pieces,
+        is_behind=found.is_behind,
+    )
+
+
+def _rate(name: RateName, whole: Counts, pieces: list[Counts | None]) -> RateOverTime:
+    of, among = _PARTS[name]
+    calls = whole.get("hit#" if name is RateName.FROM_CACHE else CALLS, 0)
+    return RateOverTime(
+        name=name,
+        share=_share(of(whole), whole.get(among, 0)),
+        count=None if name is RateName.FROM_CACHE else of(whole),
+        n=calls,
+        shares=tuple(
+            None if counts is None else _share(of(counts), counts.get(among, 0))
+            for counts in pieces
+        ),
+    )
+
+
+def _word(word: str) -> Callable[[Counts], int]:
+    return lambda counts: counts.get(word, 0)
+
+
+# What is counted, and the word of what it is a share of.
+_PARTS: Final[dict[RateName, tuple[Callable[[Counts], int], str]]] = {
+    RateName.TRUNCATED: (_word(f"o:{CallOutcome.TRUNCATED}"), CALLS),
+    RateName.EMPTY: (_word(f"o:{CallOutcome.EMPTY}"), CALLS),
+    RateName.CUT: (_word(CUTS), CALLS),
+    RateName.UNKNOWN: (_word(f"l:{Level.UNKNOWN}"), CALLS),
+    RateName.FROM_CACHE: (_word("hit"), "hit/"),
+}
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
