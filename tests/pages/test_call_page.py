@@ -17,6 +17,8 @@ from helmdash.core.calls.tool_schemas import offered_tools
 from helmdash.core.conversations.fingerprints import ChatTurn, links_of
 from helmdash.core.text.tokens import compact_json
 from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.budgets.budgets import forget_cache
+from helmdash.records.models import Budget
 from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults
 
@@ -187,3 +189,21 @@ def test_tools_that_nobody_told_apart_are_said_to_be_unknown(
         record(call, project=project)
         html = owner.get(f"/calls/c{tools_bytes}/").content.decode()
         assert ("bytes of schemas is not known of this call" in html) is said
+
+
+def test_pages_of_a_call_and_of_its_conversation_tell_the_cost(
+    owner: Client, project: ProjectInfo
+) -> None:
+    Budget.objects.filter(key="openai/gpt-4o").update(
+        input_cost_usd_per_mtok=2, output_cost_usd_per_mtok=8
+    )
+    forget_cache()
+    usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0}
+    record(make_capture(id="one", usage=usage), project=project)
+    record(make_capture(id="none", model="acme/tiny"), project=project)
+    cost = "<dt>Cost, USD</dt><dd>"
+    said = '<span class="sub">at today\'s prices'
+
+    assert f"{cost}2.00{said}</span>" in owner.get("/calls/one/").content.decode()
+    assert f"{cost}2.00{said}, n 1</span>" in owner.get("/conversations/talk/").content.decode()
+    assert "no price, or no usage" in owner.get("/calls/none/").content.decode()

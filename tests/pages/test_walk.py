@@ -321,7 +321,7 @@ def test_what_is_missing_or_forbidden_is_told_within_the_frame(
 QUERIES = {
     "/": 35,
     "/conversations/": 19,  # the table of budgets
-    "/conversations/talk/": 30,
+    "/conversations/talk/": 32,
     "/calls/": 18,
     "/calls/talk-0/": 12,
     "/calls/cut/": 15,

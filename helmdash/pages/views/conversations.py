@@ -38,6 +38,7 @@ from helmdash.queries.calls.listing import CallPage
 from helmdash.queries.conversations import conversations, dropped_context, listing
 from helmdash.queries.conversations.conversations import ConversationDetail
 from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint, call_at
+from helmdash.queries.conversations.spent import spent
 from helmdash.queries.evidence.net_value import of_conversation
 from helmdash.queries.lists.paging import BadCursor
 from helmdash.queries.lists.reach import MOST_TRIED
@@ -158,6 +159,7 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
         "countdown": care.countdown(found.care, found.guidance),
         "told": care.told(found.guidance, found.care, most=_GUIDANCE_SHOWN),
         "untold": care.untold(found.care, found.conversation.health.level),
+        "spent": spent(project_id=project.id, conversation=name, prices=rules),
         "gone": dropped_context.dropped_context(project_id=project.id, conversation=name),
         "table": found.curve[-_TABLE_ROWS:],
         "events": curve_events.events(
