@@ -31,8 +31,12 @@ def captures_of(conversation: Fixture, now: datetime) -> Iterator[Capture]:
     """The calls of a conversation in demo_calls.json, each with its time."""
     at = time_of(conversation, now)
     sends = conversation.get("sends")
+    shared = {
+        "conversation": conversation.get("id"),
+        "client_name": conversation.get("client_name"),
+    }
     for generation, call in enumerate(conversation["calls"], start=1):
-        capture = _capture({**call, "conversation": conversation.get("id")}, at)
+        capture = _capture({**call, **shared}, at)
         yield _with_sizes(capture, sends, generation) if sends else capture
         at += timedelta(minutes=conversation["every_minutes"])
 
