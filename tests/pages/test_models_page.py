@@ -367,6 +367,27 @@ def test_who_used_the_models_is_told_by_client(owner: Client, project: ProjectIn
     assert "of every purpose" in read(owner, "/models/?purpose=chat")[1]
 
 
+def test_models_of_a_client_that_are_spelt_alike_lead_to_their_own_calls(
+    owner: Client, project: ProjectInfo
+) -> None:
+    for client in ("pack", None):
+        for provider in ("up1", "up2"):
+            call = make_capture(
+                id=f"{client}-{provider}", client_name=client, model="nemo", provider=provider
+            )
+            record(call, project=project)
+
+    html, _ = read(owner, "/models/")
+
+    section = html.split('id="clients"', 1)[1].split("</section>", 1)[0]
+    links = re.findall(r'<a class="id" href="([^"]+)">(up.)/nemo</a>', section)
+    assert [up for _, up in links] == ["up1", "up2"] * 2
+    for (address, up), client in zip(links, [None] * 2 + ["pack"] * 2, strict=True):
+        page = owner.get(unescape(address), follow=True).text
+        assert re.findall(r"(?:pack|None)-up\d", page.split("<tbody", 1)[1])[0] == f"{client}-{up}"
+        assert page.count("data-row") == 1
+
+
 def test_calls_that_are_not_counted_by_client_are_said_to_be_missing(
     owner: Client, project: ProjectInfo
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -13,7 +13,7 @@ from helmdash.core.calls.outcomes import CallOutcome
 from helmdash.core.rollups.figures import CALLS, Counts, Marginal, Tokens, under
 from helmdash.queries import rollups
 from helmdash.queries.budgets import budgets
-from helmdash.queries.distinct_values import model_keys
+from helmdash.queries.distinct_values import by_bare_name, meant_keys, model_keys
 from helmdash.queries.models import Rate, rate
 
 # Far more than a project has; whoever makes calls chooses their names.
@@ -24,14 +24,16 @@ MOST_CLIENTS: Final = 20
 class ModelSpending:
     """What one client's calls of one model took.
 
-    model: as the client spells it most often; model_key: what it is one model by. Tokens: None
-    where no call reported any; `told` and `answered` calls did. cached_tokens: of the prompts of
-    the `cache_told` calls that told of their cache, which had `cache_prompt` in all. cost_usd: of
-    what the `told` calls reported, by the prices in today's budget; None where it has none.
+    model: as the client spells it most often; model_key: what it is one model by; is_shared: that
+    spelling means others of the project's models as well. Tokens: None where no call reported any;
+    `told` and `answered` calls did. cached_tokens: of the prompts of the `cache_told` calls that
+    told of their cache, which had `cache_prompt` in all. cost_usd: of what the `told` calls
+    reported, by the prices in today's budget; None where it has none.
     """
 
     model: str
     model_key: str
+    is_shared: bool
     calls: int
     clean: int
     prompt_tokens: int | None
@@ -42,6 +44,11 @@ class ModelSpending:
     cache_prompt: int
     cache_told: int
     cost_usd: float | None
+
+    @property
+    def name(self) -> str:
+        """What it is told apart by: its spelling, or its key where others are spelt so, too."""
+        return self.model_key if self.is_shared else self.model
 
     @property
     def tokens(self) -> int:
@@ -107,9 +114,11 @@ def spending(
     if found is None:
         return None
     prices = budgets.table(project_id=project_id)
+    totals = found.totals(lambda key: keys is None or key[1] in keys)
+    known = by_bare_name({key: None for _, key in totals})
     by_client: dict[str, list[ModelSpending]] = {}
-    for (client, key), counts in found.totals(lambda key: keys is None or key[1] in keys).items():
-        by_client.setdefault(client, []).append(_of_model(key, counts, prices))
+    for (client, key), counts in totals.items():
+        by_client.setdefault(client, []).append(_of_model(key, counts, prices, known))
     clients = [_of_client(client or None, models) for client, models in by_client.items()]
     clients.sort(key=lambda each: (-_tokens(each.models), -each.calls, each.client or ""))
     return Spending(
@@ -121,7 +130,9 @@ def spending(
     )
 
 
-def _of_model(key: str, counts: Counts, prices: BudgetTable) -> ModelSpending:
+def _of_model(
+    key: str, counts: Counts, prices: BudgetTable, known: Mapping[str, Sequence[str]]
+) -> ModelSpending:
     told, answered = counts.get(f"{Tokens.PROMPT}#", 0), counts.get(f"{Tokens.COMPLETION}#", 0)
     spelt = under(counts, "s")
     model = max(sorted(spelt), key=lambda word: spelt[word], default=key)
@@ -135,6 +146,7 @@ def _of_model(key: str, counts: Counts, prices: BudgetTable) -> ModelSpending:
     return ModelSpending(
         model=model,
         model_key=key,
+        is_shared=meant_keys(model, rules=prices, known=known) != (key,),
         calls=counts[CALLS],
         clean=counts.get(f"o:{CallOutcome.CLEAN}", 0),
         prompt_tokens=counts.get(Tokens.PROMPT, 0) if told else None,
