@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind, WireFormat
 from helmdash.gateway import kept_objects
-from helmdash.gateway.refusals import Refusal, not_kept
+from helmdash.gateway.refusals import Refusal, no_thread, not_kept
 from helmdash.gateway.reply_keepers import ReplyKeepers
 from helmdash.gateway.requests.exchange import Exchange
 
@@ -21,13 +21,17 @@ from helmdash.gateway.requests.exchange import Exchange
 async def check_kept_ids(exchange: Exchange, parsed: dict[str, Any], keepers: ReplyKeepers) -> None:
     """Let a placed request go on only from what its project has made. `parsed`: as it came.
 
-    Raises Refusal (400), the same for what is another project's and what is not there;
-    DatabaseUnavailable. A translated Responses request is refused whatever it names. An upstream
-    with a key of the project's own keeps nothing of others, and where there is no other project
-    none does.
+    Raises Refusal (400; 404 for a thread), the same for what is another project's and what is not
+    there; DatabaseUnavailable. A translated Responses request is refused whatever it names, and a
+    thread where the upstream has no threads. An upstream with a key of the project's own keeps
+    nothing of others, and where there is no other project none does.
     """
     endpoint, wire = exchange.endpoint, exchange.route.client.wire
-    if endpoint is None or not endpoint.is_shared:
+    if endpoint is None:
+        return
+    if wire is WireFormat.ANTHROPIC and parsed.get("thread") is not None:
+        await _check_thread(exchange, endpoint, parsed["thread"], keepers)
+    if not endpoint.is_shared:
         return
     if kept_objects.names_none(exchange.outgoing.body, parsed, wire, endpoint.kind):
         return
@@ -61,6 +65,36 @@ async def check_kept_ids(exchange: Exchange, parsed: dict[str, Any], keepers: Re
     previous = parsed.get("previous_response_id")
     if previous is not None and not await _has_made(exchange, endpoint, previous, keepers):
         raise _unknown_previous(previous)
+
+
+async def _check_thread(
+    exchange: Exchange, endpoint: Endpoint, thread: object, keepers: ReplyKeepers
+) -> None:
+    """Where no such thread is kept, a client is told so by the codes by which Anthropic's SDKs
+    send the whole conversation again, or do without threads from then on. Raises Refusal."""
+    previous = thread.get("previous_message_id") if isinstance(thread, dict) else None
+    if not exchange.is_native:
+        if previous is not None:
+            raise _no_such_thread()
+        raise no_thread(
+            "thread: no conversation is kept for this model. Send the whole of it each time, "
+            "without this member.",
+            code="thread_unsupported_request",
+            status=400,
+        )
+    if previous is None or not endpoint.is_shared or await keepers.is_only_project():
+        return
+    if not await _has_made(exchange, endpoint, previous, keepers):
+        raise _no_such_thread()
+
+
+def _no_such_thread() -> Refusal:
+    return no_thread(
+        "thread.previous_message_id: no thread of this project's goes on from such a message. "
+        "Send the whole conversation.",
+        code="thread_not_found",
+        status=404,
+    )
 
 
 async def _has_made(

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from helmdash.core.calls.capture import Status
-from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint, WireFormat
 from helmdash.doors.asgi import Scope
 from helmdash.doors.faults import DatabaseUnavailable
 from helmdash.gateway.forwarding.upstream_reply import MOST_REPLY_BYTES, error_of
@@ -91,7 +91,7 @@ async def _note_end(
 async def _keeper(request: GatewayRequest, keepers: ReplyKeepers, reply_id: str) -> Endpoint:
     name = await keepers.find(request.key_context.caller.project.id, reply_id)
     for endpoint in request.key_context.endpoints:
-        if endpoint.name == name:
+        if endpoint.name == name and endpoint.may_speak(WireFormat.RESPONSES):
             return endpoint
     raise unknown_reply(reply_id)
 

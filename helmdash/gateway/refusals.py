@@ -46,6 +46,14 @@ def not_kept(message: str, *, code: str, param: str) -> Refusal:
     return Refusal(error, records=True)
 
 
+def no_thread(message: str, *, code: str, status: int) -> Refusal:
+    """400 or 404: the client has to do without the thread, and knows so by the code (`thread_…`);
+    recorded as a call."""
+    kind = "not_found_error" if status == 404 else "invalid_request_error"
+    error = WireError(message=message, code=code, type=kind, status=status, param="thread")
+    return Refusal(error, records=True)
+
+
 def unspeakable(message: str, endpoint: Endpoint, *, is_native: bool) -> Refusal:
     """400: the upstream's format has no way to say what the client wants; recorded as a call."""
     where = "" if is_native else f" The upstream {endpoint.name} speaks the API of {endpoint.kind}."

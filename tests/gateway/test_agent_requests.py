@@ -111,6 +111,8 @@ def test_a_header_counts_where_it_names_a_conversation(
         (RequestFacts(has_tools=True), None),
         (RequestFacts(edits_context=True), None),  # a person who took all tools away
         (RequestFacts(), "auxiliary"),
+        (RequestFacts(is_fragment=True), None),  # its tools are in the thread
+        (RequestFacts(is_fragment=True, last_user=(SUM_UP,)), "compaction"),
         (RequestFacts(schema_members=frozenset({"title"})), "title"),
         # A turn whose reply the SDK's user wants as JSON.
         (RequestFacts(has_tools=True, schema_members=frozenset({"title"})), None),
@@ -133,6 +135,12 @@ def test_a_turn_of_claude_code_is_no_side_call(facts: RequestFacts, purpose: str
 
     assert found is not None
     assert (found.purpose, found.lane) == (purpose, Lane.SIDE if purpose else None)
+
+
+def test_a_request_within_a_thread_says_nothing_of_its_context() -> None:
+    found = read({"x-claude-code-session-id": "s1"}, RequestFacts(is_fragment=True))
+
+    assert found == AgentCall(conversation="s1")
 
 
 def test_a_sub_agent_without_headers_is_told_by_its_first_system_block() -> None:

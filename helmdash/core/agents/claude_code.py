@@ -5,7 +5,8 @@ sub-agent come with every request (2.1.86 and 2.1.139 on); what a request is for
 on, and to a gateway only with CLAUDE_CODE_GATEWAY_HINT_HEADERS=1. Without it the request itself
 tells (tried with 2.1.197): a turn always has tools or tells the provider how to thin its context
 out, a title has neither; a compaction asks for a summary in fixed words; and what comes after it
-begins with that summary, which every later request of the same context repeats.
+begins with that summary, which every later request of the same context repeats. A request that goes
+on in a message thread has neither its tools nor its beginning with it.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def read_claude_code(headers: Mapping[bytes, bytes], facts: RequestFacts) -> Age
         part=part,
         purpose=purpose,
         lane=lane,
-        context=context_of(facts.first_user),
+        context=None if facts.is_fragment else context_of(facts.first_user),
     )
 
 
@@ -78,7 +79,8 @@ def _purpose(
         return purpose or _SIDE_CLASSES[told], Lane.SIDE
     if purpose is not None:
         return purpose, Lane.SIDE
-    if not (facts.has_tools or facts.edits_context or is_part or _is_nameless_part(facts)):
+    is_whole_turn = facts.has_tools or facts.edits_context
+    if not (is_whole_turn or facts.is_fragment or is_part or _is_nameless_part(facts)):
         return AUXILIARY, Lane.SIDE
     return None, None
 

@@ -17,12 +17,14 @@ class RequestFacts:
 
     system, first_user, last_user: the texts of the first system messages, and of the first and the
     last message from the user. schema_members: of the JSON that the reply has to be.
-    edits_context: the request tells the provider how to thin its context out.
+    edits_context: the request tells the provider how to thin its context out. is_fragment: it goes
+    on from what the provider keeps, tools and all, so that what it lacks tells nothing.
     """
 
     metadata: Mapping[str, object] | None = None
     has_tools: bool = False
     edits_context: bool = False
+    is_fragment: bool = False
     schema_members: frozenset[str] = frozenset()
     system: tuple[str, ...] = ()
     first_user: tuple[str, ...] = ()

@@ -170,7 +170,12 @@ def is_json_mode_refused(facts: Facts) -> bool:
 
 def is_model_unknown(facts: Facts) -> bool:
     says_so = facts.kind is ErrorKind.MODEL and (facts.http is None or is_client_error(facts))
-    return facts.http == 404 or says_so
+    return (facts.http == 404 and not _is_about_a_thread(facts)) or says_so
+
+
+def _is_about_a_thread(facts: Facts) -> bool:
+    """The provider no longer has what the request goes on from: `thread_not_found`."""
+    return (facts.capture.error_code or "").startswith("thread_")
 
 
 def is_unpaid(facts: Facts) -> bool:

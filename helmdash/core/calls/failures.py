@@ -27,7 +27,7 @@ from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.usage import Usage
 
 # Stored with every verdict. A change of rules is a new version; a shipped one stays as it is.
-CLASSIFIER_VERSION = "causes-7"
+CLASSIFIER_VERSION = "causes-8"
 
 
 class FailureCause(StrEnum):

@@ -21,6 +21,7 @@ def request_facts(request: ChatRequest) -> RequestFacts:
         metadata=request.metadata,
         has_tools=bool(request.tools),
         edits_context="context_management" in request.extra,
+        is_fragment=bool(request.is_fragment),
         schema_members=frozenset(members) if isinstance(members, dict) else frozenset(),
         system=_texts((each for each in messages[:_SYSTEM_TEXTS]), Role.SYSTEM, _SYSTEM_TEXTS),
         first_user=_of_first(messages),

@@ -42,6 +42,9 @@ _TYPE_OF_KIND = {
 }
 _FALLBACK_TYPE = "api_error"
 
+# By these codes the official SDKs know to send the whole conversation.
+_OF_THREADS = "thread_"
+
 # A proxy's HTML page says what it has to say at its top.
 _LONGEST_MESSAGE = 1000
 
@@ -53,7 +56,10 @@ def write_error(error: WireError) -> bytes:
 
 def error_event(error: WireError) -> dict[str, Json]:
     """The error as an object; inside a stream it is the data of `event: error`."""
-    return {"type": "error", "error": {"type": _type_of(error), "message": error.message}}
+    told: dict[str, Json] = {"type": _type_of(error), "message": error.message}
+    if (error.code or "").startswith(_OF_THREADS):
+        told["details"] = {"error_code": error.code}
+    return {"type": "error", "error": told}
 
 
 def read_error(status: int, body: bytes) -> WireError:

@@ -39,10 +39,10 @@ def read_system(value: Json, path: str) -> tuple[Message, ...]:
     return (Message(role=Role.SYSTEM, parts=parts),) if parts else ()
 
 
-def read_messages(value: Json) -> Iterable[Message]:
-    """The messages in order; a user's tool results become messages of their own. Raises BadRequest
-    naming the member."""
-    if not isinstance(value, list) or not value:
+def read_messages(value: Json, *, may_be_none: bool = False) -> Iterable[Message]:
+    """The messages in order; a user's tool results become messages of their own. may_be_none: what
+    the server keeps may be all. Raises BadRequest naming the member."""
+    if not isinstance(value, list) or not (value or may_be_none):
         raise BadRequest("messages", "Send a list with at least one message.")
     for index, item in enumerate(value):
         yield from _message(item, f"messages.{index}")

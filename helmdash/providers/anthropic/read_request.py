@@ -6,6 +6,9 @@ reach Anthropic when the request is passed through; a translation leaves them ou
 answers without them. Of the marks of cacheable prefixes, those on texts reach whoever knows such
 marks; those on other blocks and on tools, their lifetimes, and citations survive a pass-through
 only.
+
+A request of a message thread (…/build-with-claude/message-threads) may be a fragment: it goes on
+from a reply whose conversation, system prompt and tools the server keeps, and holds what is new.
 """
 
 from __future__ import annotations
@@ -30,8 +33,10 @@ from helmdash.providers.wire import ChatRequest, Choice, Json, JsonMode, Object,
 
 _READ = frozenset(
     """model messages system max_tokens metadata stop_sequences stream temperature top_k top_p
-    tools tool_choice thinking output_config output_format""".split()
+    tools tool_choice thinking output_config output_format thread""".split()
 )
+_GOES_ON = "continue"
+_NO_THREAD = "no conversation is kept for this model. Send the whole of it, without this member."
 _CHOICES = {
     "auto": Choice.AUTO,
     "any": Choice.REQUIRED,
@@ -59,9 +64,14 @@ def _read(body: Object, *, model: str | None, stream: bool | None) -> ChatReques
     tools, tools_left = _tools(body)
     choice, is_parallel = _tool_choice(body, tools)
     extra = {name: value for name, value in body.items() if name not in _READ}
+    thread = object_at(body, "thread")
+    goes_on = thread is not None and thread.get("type") == _GOES_ON
     return ChatRequest(
         model=model or filled_text_at(body, "model", fix="Name the model."),
-        messages=(*read_system(body.get("system"), "system"), *read_messages(body.get("messages"))),
+        messages=(
+            *read_system(body.get("system"), "system"),
+            *read_messages(body.get("messages"), may_be_none=goes_on),
+        ),
         stream=flag_at(body, "stream") or False if stream is None else stream,
         tools=tools,
         tool_choice=choice,
@@ -76,6 +86,10 @@ def _read(body: Object, *, model: str | None, stream: bool | None) -> ChatReques
         reasoning_tokens=budget,
         metadata=object_at(body, "metadata"),
         extra={**extra, **tools_left, **thinking_left},
+        is_fragment=goes_on or None,
+        continues=text_at(thread, "previous_message_id", path="thread") if thread else None,
+        keeps_reply=None if thread is None else True,
+        untranslatable=None if thread is None else f"thread: {_NO_THREAD}",
     )
 
 

@@ -208,6 +208,10 @@ PLAN = '{"steps":[{"order":1,"tool":"a"}]}'
         ({"http_status": 422}, ("bad_request", "request.refused", "surface")),
         ({"http_status": 402}, ("bad_request", "request.payment", "fix_credentials")),
         ({"http_status": 404}, ("bad_request", "request.model", "other_model")),
+        (
+            {"http_status": 404, "error_code": "thread_not_found"},
+            ("bad_request", "request.refused", "surface"),
+        ),
         ({"error_code": "model_not_found"}, ("bad_request", "request.model", "other_model")),
         ({"error_code": "http_4xx"}, ("bad_request", "request.refused", "surface")),
         (
@@ -853,7 +857,7 @@ def test_a_long_error_is_cut_in_the_detail() -> None:
 
 
 def test_the_rules_have_a_version() -> None:
-    assert CLASSIFIER_VERSION == "causes-7"
+    assert CLASSIFIER_VERSION == "causes-8"
 
 
 def test_rule_ids_are_unique_and_every_cause_can_be_given() -> None:

@@ -1,12 +1,15 @@
 """Anthropic's API as it is on the wire: messages, count_tokens, models.
 
-Source: platform.claude.com/docs/en/api (messages, streaming, errors, messages-count-tokens).
+Source: platform.claude.com/docs/en/api (messages, streaming, errors, messages-count-tokens) and
+…/build-with-claude/message-threads: a thread is kept under the id of its newest reply.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 from tests.support.upstreams.checking import LISTED, Invalid, behaviours, known, need
 from tests.support.upstreams.faults import Stage, Trouble
@@ -26,7 +29,7 @@ _STOP = {
 _MEMBERS = """
     model messages system max_tokens stream tools tool_choice temperature top_p top_k
     stop_sequences metadata thinking service_tier container context_management mcp_servers
-    output_config output_format cache_control inference_geo
+    output_config output_format cache_control inference_geo thread
 """.split()
 _BLOCKS = {"text", "image", "tool_use", "tool_result", "thinking", "redacted_thinking", "document"}
 
@@ -83,6 +86,8 @@ class AnthropicServer:
     def __init__(self, *, outsider_url: str) -> None:
         self._vendor = Anthropic()
         self._stage = Stage(self._vendor, outsider_url=outsider_url)
+        # By the reply from which a thread goes on: the tools that it was made with.
+        self._threads: dict[str, tuple[str, ...]] = {}
 
     async def __call__(self, exchange: Exchange) -> None:
         seen = exchange.seen
@@ -100,7 +105,7 @@ class AnthropicServer:
     async def _route(self, exchange: Exchange, route: str) -> None:
         match route:
             case "POST /v1/messages":
-                await self._stage.perform(exchange, read(exchange.seen.json))
+                await self._reply(exchange)
             case "POST /v1/messages/count_tokens":
                 read({"max_tokens": 1, **exchange.seen.json})
                 need("max_tokens" not in exchange.seen.json, "max_tokens", "Extra inputs")
@@ -111,16 +116,35 @@ class AnthropicServer:
                 trouble = self._vendor.trouble("model")
                 await exchange.reply(trouble.status, trouble.body)
 
+    async def _reply(self, exchange: Exchange) -> None:
+        body = exchange.seen.json
+        asked, thread = read(body), body.get("thread")
+        if thread is not None:
+            reply_id = f"msg_{uuid4().hex}"
+            asked = replace(asked, reply_id=reply_id)
+            if thread["type"] == "continue":
+                tools = self._threads.get(thread["previous_message_id"])
+                if tools is None:
+                    gone = _error("not_found_error", "thread not found or expired")
+                    gone["error"]["details"] = {"error_code": "thread_not_found"}
+                    await exchange.reply(404, json.dumps(gone).encode())
+                    return
+                asked = replace(asked, tools=tools)
+            self._threads[reply_id] = asked.tools
+        await self._stage.perform(exchange, asked)
+
 
 def read(body: dict[str, Any]) -> Asked:
     """Read a request as Anthropic does. Raises Invalid."""
+    goes_on = (body.get("thread") or {}).get("type") == "continue"
     known(body, _MEMBERS, "")
     need(isinstance(body.get("model"), str), "model", "Field required")
     need(isinstance(body.get("max_tokens"), int), "max_tokens", "Field required")
     messages = body.get("messages")
     need(isinstance(messages, list) and messages, "messages", "at least one message is required")
     assert messages is not None
-    _check_messages(messages)
+    _check_messages(messages, goes_on=goes_on)
+    need(not goes_on or not {"system", "tools"} & body.keys(), "thread", "keeps system and tools")
     tools = body.get("tools") or []
     for at, tool in enumerate(tools):
         if "input_schema" in tool:
@@ -154,7 +178,7 @@ def _schema(body: dict[str, Any]) -> dict[str, Any] | None:
     return schema
 
 
-def _check_messages(messages: list[dict[str, Any]]) -> None:
+def _check_messages(messages: list[dict[str, Any]], *, goes_on: bool) -> None:
     need(messages[0].get("role") == "user", "messages", "first message must use the user role")
     asked_for: set[str] = set()
     for at, message in enumerate(messages):
@@ -169,6 +193,8 @@ def _check_messages(messages: list[dict[str, Any]]) -> None:
         assert blocks is not None
         _check_blocks(blocks, where)
         answered = {b["tool_use_id"] for b in blocks if b["type"] == "tool_result"}
+        if goes_on and not at:
+            asked_for = answered  # by what the thread holds
         need(answered <= asked_for, where, f"unexpected `tool_use_id` found: {answered}")
         need(
             asked_for <= answered,
@@ -198,7 +224,7 @@ def _check_blocks(blocks: list[dict[str, Any]], where: str) -> None:
 
 def _message(asked: Asked) -> dict[str, Any]:
     return {
-        "id": "msg_01SimAnthropic",
+        "id": asked.reply_id or "msg_01SimAnthropic",
         "type": "message",
         "role": "assistant",
         "model": f"{asked.model}-20260101",

@@ -63,6 +63,8 @@ class Asked:
     images: int = 0
     text: str = ""
     """The last message, where it is plain text."""
+    reply_id: str | None = None
+    """What the reply has to be called; None: as all are."""
 
     @property
     def behaviour(self) -> str:
