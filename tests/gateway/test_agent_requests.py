@@ -56,7 +56,7 @@ def test_a_recorded_request_says_what_it_is(path: Path) -> None:
 def test_there_are_samples_of_each_agent_that_was_tried() -> None:
     tried = {path.parent.name for path in SAMPLES}
 
-    assert {"claude-code", "codex", "gemini-cli", "opencode"} <= tried
+    assert {"claude-code", "codex", "gemini-cli", "opencode", "qwen-code"} <= tried
 
 
 @pytest.mark.parametrize(

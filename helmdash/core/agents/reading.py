@@ -1,4 +1,4 @@
-"""What a request says of itself, by the agent that made it: rule "agents-1".
+"""What a request says of itself, by the agent that made it: rule "agents-2".
 
 Most agents name their conversation in a header. A name counts only where it is known to stand for
 one conversation: a header that any program may use for a browser's session would join chats that
@@ -19,7 +19,7 @@ from helmdash.core.agents.values import AgentCall, RequestFacts
 from helmdash.core.calls.lanes import Lane
 
 # Stored with every call. Another meaning of a header, or another prompt, is a new version.
-AGENTS_VERSION = "agents-1"
+AGENTS_VERSION = "agents-2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class _Agent:
 
 # Tried: opencode 1.18.33. From public sources: Open WebUI (ENABLE_FORWARD_USER_INFO_HEADERS), Roo
 # Code, Kilo Code and Cline (the id of a task), pi (compat.sendSessionAffinityHeaders). Gemini CLI
-# 0.61.0 names nothing: its conversations are known by their messages, its decisions by their JSON.
+# 0.61.0 and Qwen Code 0.24.4 name nothing: their conversations are known by their messages, Gemini
+# CLI's decisions by their JSON.
 _AGENTS = (
     _Agent(
         "opencode",
@@ -54,6 +55,7 @@ _AGENTS = (
     _Agent("cline", (b"x-task-id", b"session_id")),
     _Agent("pi", (b"x-session-affinity", b"x-session-id", b"session-id", b"session_id")),
     _Agent("gemini-cli"),
+    _Agent("qwen-code"),
 )
 # Meant to keep one conversation on one server, whoever sends it.
 _AFFINITY = b"x-session-affinity"

@@ -1,9 +1,13 @@
 """Side calls of agents that do not say so, told by the words of the agent's own prompts.
 
 A row is an agent, where it says it, how, and what for. Taken from the agents' own requests (Claude
-Code 2.1.197, Gemini CLI 0.61.0, opencode 1.18.33) and their public sources (Open WebUI, pi, Roo
-Code). Shy, as a turn that is taken for a side call would be missing in the curve: a row counts for
-its own agent only, and its words are those of a fixed prompt.
+Code 2.1.197, Gemini CLI 0.61.0, opencode 1.18.33, Qwen Code 0.24.4), their packages (Qwen Code's
+title and recap) and their public sources (Open WebUI, pi, Roo Code). Shy, as a turn that is taken
+for a side call would be missing in the curve: a row counts for its own agent only, and its words
+are those of a fixed prompt.
+
+Qwen Code's compaction is none of them: its calls name no conversation, and the summary by which the
+next one is known is left by a turn alone.
 """
 
 from __future__ import annotations
@@ -41,10 +45,20 @@ _PROMPTS = (
     _prompt(
         "opencode",
         COMPACTION,
-        r"\A\s*you are (?:an anchored context summarization assistant"
+        r"\A\s*you are (?:an anchored context summarization assistant|a context summarization agent"
         r"|a helpful ai assistant tasked with summarizing conversations)",
         is_system=True,
     ),
+    _prompt(
+        "qwen-code", "memory", r"\A\s*you are now acting as the managed memory", is_system=True
+    ),
+    _prompt(
+        "qwen-code",
+        TITLE,
+        r"\A\s*generate a concise, [^.]{0,40} title [^.]* session",
+        is_system=True,
+    ),
+    _prompt("qwen-code", AUXILIARY, r"\A\s*you generate session recaps", is_system=True),
     _prompt("pi", COMPACTION, r"\A\s*you are a context summarization assistant", is_system=True),
     _prompt("open-webui", TITLE, r"\A### task:\s+generate a concise, [^.]{0,40} title"),
     _prompt("open-webui", CLASSIFY, r"\A### task:\s"),
