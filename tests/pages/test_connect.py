@@ -61,6 +61,34 @@ def test_the_first_block_says_all_that_the_client_needs(agent: Agent) -> None:
         assert re.search(r"128000|115200", known)
 
 
+def test_pi_looks_its_key_up_and_names_its_sessions() -> None:
+    """As 1.6.0 reads its list of models: a name without a dollar sign is the key itself."""
+    write = next(agent.write for agent in AGENTS if agent.id == "pi")
+
+    settings, shell = (snippet.text for snippet in write(UNKNOWN))
+
+    provider = json.loads(settings)["providers"]["helmdash"]
+    assert provider["apiKey"] == "$HELMDASH_API_KEY"
+    assert provider["models"][0]["compat"] == {"sendSessionAffinityHeaders": True}
+    assert "export HELMDASH_API_KEY=" in shell
+
+
+def test_clines_command_is_told_the_same_as_its_editor() -> None:
+    write = next(agent.write for agent in AGENTS if agent.id == "cline")
+
+    _, shell = (snippet.text for snippet in write(KNOWN))
+
+    words = shlex.split(shell.splitlines()[0])
+    told = dict(zip(words[2::2], words[3::2], strict=True))
+    assert words[:2] == ["cline", "auth"]
+    assert told == {
+        "-p": "openai",
+        "-b": f"{BASE}/v1",
+        "-k": "hd_made",
+        "-m": "openai/gpt-4o",
+    }
+
+
 def test_claude_code_is_told_what_it_counts_on() -> None:
     write = next(agent.write for agent in AGENTS if agent.id == "claude-code")
 

@@ -1,4 +1,5 @@
-"""Gemini CLI (tried with 0.61.0), opencode, pi, Aider, goose, Qwen Code and Cline with its kin."""
+"""Gemini CLI, opencode, pi, Aider, goose, Qwen Code and Cline with its kin. All but goose and the
+editors' Cline were tried (docs/tried.md)."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def opencode(wiring: Wiring) -> tuple[Snippet, ...]:
 
 
 def pi(wiring: Wiring) -> tuple[Snippet, ...]:
-    """A provider in its list of models."""
+    """A provider in its list of models, which does not name its sessions by itself."""
     sizes = {"contextWindow": wiring.window, "maxTokens": wiring.output_tokens}
     known = {name: tokens for name, tokens in sizes.items() if tokens is not None}
     settings = {
@@ -68,8 +69,14 @@ def pi(wiring: Wiring) -> tuple[Snippet, ...]:
             "helmdash": {
                 "baseUrl": f"{wiring.base}/v1",
                 "api": "openai-completions",
-                "apiKey": "HELMDASH_API_KEY",
-                "models": [{"id": wiring.model, **known}],
+                "apiKey": "$HELMDASH_API_KEY",
+                "models": [
+                    {
+                        "id": wiring.model,
+                        **known,
+                        "compat": {"sendSessionAffinityHeaders": True},
+                    }
+                ],
             }
         }
     }
@@ -138,7 +145,7 @@ def qwen_code(wiring: Wiring) -> tuple[Snippet, ...]:
 
 
 def cline(wiring: Wiring) -> tuple[Snippet, ...]:
-    """What to type into its settings in the editor."""
+    """What to type into its settings in the editor, and what its command is told once."""
     fields = [
         "API Provider: OpenAI Compatible",
         f"Base URL: {wiring.base}/v1",
@@ -150,4 +157,11 @@ def cline(wiring: Wiring) -> tuple[Snippet, ...]:
     if wiring.output_tokens is not None:
         fields.append(f"Max Output Tokens: {wiring.output_tokens}")
     text = "\n".join(fields) + "\n"
-    return (Snippet("cline-fields", "In its settings, under API Configuration", text),)
+    shell = (
+        f"cline auth -p openai -b {shlex.quote(f'{wiring.base}/v1')} "
+        f"-k {wiring.shell_key} -m {shlex.quote(wiring.model)}\ncline\n"
+    )
+    return (
+        Snippet("cline-fields", "In its settings, under API Configuration", text),
+        Snippet("cline-shell", "Or its command, in a shell", shell),
+    )

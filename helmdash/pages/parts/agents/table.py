@@ -77,7 +77,8 @@ AGENTS: tuple[Agent, ...] = (
         id="pi",
         name="pi",
         clients=("pi", "openai-node"),
-        note="Its calls come by OpenAI's JavaScript library, whose name they carry.",
+        note="Its sessions name their conversations. Calls of an older one may carry the name of "
+        "OpenAI's JavaScript library.",
         write=others.pi,
     ),
     Agent(
@@ -104,8 +105,9 @@ AGENTS: tuple[Agent, ...] = (
     Agent(
         id="cline",
         name="Cline, Roo Code, Kilo Code",
-        clients=("cline", "roo-code", "kilo-code", "openai-node"),
-        note="They are set up in their own settings in the editor.",
+        clients=("cline", "roo-code", "kilo-code", "openai-node", "ai-sdk"),
+        note="They are set up in their own settings in the editor. Calls of Cline's command carry "
+        "the name of the library that sends them (ai-sdk).",
         write=others.cline,
     ),
 )
