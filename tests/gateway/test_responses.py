@@ -304,6 +304,38 @@ def test_a_chain_of_responses_is_one_conversation(world: World, mark: str) -> No
     assert len(names) == 3
 
 
+def test_a_history_that_names_its_replies_by_their_ids_is_one_conversation(
+    world: World, mark: str
+) -> None:
+    """As the AI SDK (tried: 7.0.173) sends it, unless it is told not to have replies stored: what a
+    model said, and all that it thought, by the ids of the items; calls of tools in full."""
+    model = model_of(OWN_RESPONSES, "plain", mark)
+    tools = [{"type": "function", "name": TOOL, "parameters": {"type": "object"}}]
+    history: list[dict[str, Any]] = []
+
+    def step(*more: dict[str, Any]) -> Any:
+        history.extend(more)
+        answer = world.post(PATH, asked(model, input=history, tools=tools, store=True))
+        used = [item for item in answer.json()["output"] if item["type"] == "function_call"]
+        history.append({"type": "item_reference", "id": f"rs_{len(history)}"})
+        if used:
+            call_id = used[0]["call_id"]
+            history.append(
+                {name: used[0][name] for name in ("type", "call_id", "name", "arguments")}
+            )
+            history.append({"type": "function_call_output", "call_id": call_id, "output": "rain"})
+        else:
+            history.append({"type": "item_reference", "id": f"msg_{len(history)}"})
+        return world.call_of(answer)
+
+    calls = [step({"role": "user", "content": f"Hi {mark}"}), step()]
+    calls += [step({"role": "user", "content": "And now?"}), step()]
+
+    assert [call["finish_reason"] for call in calls] == ["tool_calls", "stop"] * 2
+    assert [call["generation"] for call in calls] == [1, 2, 3, 4]
+    assert len({call["conversation"] for call in calls}) == 1
+
+
 def test_a_conversation_of_the_servers_is_named_by_its_id(world: World, mark: str) -> None:
     for said in ({"conversation": f"conv_{mark}"}, {"conversation": {"id": f"conv_{mark}"}}):
         answer = world.post(PATH, asked(model_of(OWN_RESPONSES, "plain", mark), **said))

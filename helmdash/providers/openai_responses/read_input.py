@@ -45,6 +45,9 @@ _HOSTED = frozenset(
     """web_search_call file_search_call code_interpreter_call image_generation_call mcp_call
     mcp_list_tools mcp_approval_request mcp_approval_response program program_output""".split()
 )
+# What names an item that the server keeps, and how the ids of reasoning begin.
+_REFERENCE = "item_reference"
+_THOUGHT = "rs_"
 # Items whose meaning is read elsewhere.
 _READ_ELSEWHERE = frozenset({"additional_tools"})
 
@@ -98,11 +101,20 @@ def _read_item(item: Object, at: str, into: Input) -> None:
         into.add(Role.ASSISTANT, Other(kind=kind, raw=item, is_omissible=True))
         into.left_out.append(f"Items of the type {kind} are OpenAI's own: left out.")
     elif kind not in _READ_ELSEWHERE:
-        into.is_whole = into.is_whole and kind != "item_reference"
-        into.add(Role.USER, Other(kind=kind, raw=item))
+        into.add(*_unread(item, kind))
+        into.is_whole = into.is_whole and kind != _REFERENCE
         into.untranslatable = into.untranslatable or (
             f"{at}: an item of the type {kind[:64]} can be read by OpenAI's servers only."
         )
+
+
+def _unread(item: Object, kind: str) -> tuple[Role, Other]:
+    """An item that only OpenAI's servers can read. What it refers to is nearly always what a model
+    said, which its client has kept the id of, or what it thought."""
+    if kind != _REFERENCE:
+        return Role.USER, Other(kind=kind, raw=item)
+    is_thought = (text_in(item, "id") or "").startswith(_THOUGHT)
+    return Role.ASSISTANT, Other(kind=kind, raw=item, is_omissible=is_thought)
 
 
 def _read_message(item: Object, at: str) -> tuple[Role, *tuple[Part, ...]]:
