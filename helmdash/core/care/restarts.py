@@ -1,4 +1,4 @@
-"""What of a client's history is sent after a fresh start: rule "restart-2".
+"""What of a client's history is sent after a fresh start: rule "restart-3".
 
 A client that knows nothing of a clear goes on sending its whole history. So the gateway replaces
 the beginning that a clear has dropped by the re-entry package and the user's pending messages, and
@@ -12,8 +12,9 @@ sends all that follows as it is.
 - The draft tells the task in the user's own words, and what was done for it: the latest calls of
   tools with what came of them, so that work goes on where it stopped.
 - A call of a tool is never parted from its result.
-- The system turns at the beginning stay, before the package, and the newest of the later ones:
-  agents that say one with every turn mean the last one.
+- The system turns at the beginning stay, before the package, and the newest of the later ones,
+  behind what is carried: agents that say one with every turn mean the last one, and Anthropic takes
+  one among messages behind a user's turn alone.
 - Within a round nothing of the beginning changes from call to call, so that caches of prefixes
   hold; only guidance that is meant for one request comes and goes.
 
@@ -31,9 +32,11 @@ from hashlib import blake2b
 from helmdash.core.care.wrappers import own_words
 from helmdash.core.values import quick_value
 
-RESTART_VERSION = "restart-2"
+RESTART_VERSION = "restart-3"
 
 _DIGEST_BYTES = 16
+# What is hashed, and how, is that of restart-2: a clear that was made then still holds.
+_DIGEST_PERSON = b"restart-2"
 # Of the draft: a goal is a page at most (its message may be one that is not carried), the words of
 # an assistant a paragraph. The package bounds the whole.
 _GOAL_CHARS = 1_500
@@ -391,13 +394,16 @@ def _steps(
     history: Sequence[HistoryEntry], beginning: Beginning, said: Mapping[int, Sequence[str]]
 ) -> Iterator[RequestPart]:
     if beginning.entries:
-        for index in _systems(history, beginning.entries):
+        leading, later = _systems(history, beginning.entries)
+        for index in leading:
             yield RequestPart(piece=PartKind.KEPT, index=index)
         if beginning.package:
             yield RequestPart(piece=PartKind.SAID, text=beginning.package)
         for index in beginning.carried:
             if index < beginning.entries:
                 yield RequestPart(piece=PartKind.OWN, index=index)
+        for index in later:
+            yield RequestPart(piece=PartKind.KEPT, index=index)
     for position in range(beginning.entries, len(history) + 1):
         for text in said.get(position, ()):
             yield RequestPart(piece=PartKind.SAID, text=text)
@@ -405,11 +411,11 @@ def _steps(
             yield RequestPart(piece=PartKind.KEPT, index=position)
 
 
-def _systems(history: Sequence[HistoryEntry], end: int) -> tuple[int, ...]:
+def _systems(history: Sequence[HistoryEntry], end: int) -> tuple[Sequence[int], Sequence[int]]:
     """The system turns that stay of a dropped beginning: the leading ones, and the newest other."""
     found = [at for at, entry in enumerate(history[:end]) if entry.speaker is Speaker.SYSTEM]
     leading = sum(1 for number, at in enumerate(found) if number == at)
-    return (*found[:leading], *found[leading:][-1:])
+    return found[:leading], found[leading:][-1:]
 
 
 def _gap_before(history: Sequence[HistoryEntry], position: int) -> int:
@@ -423,7 +429,7 @@ def _is_final(entry: HistoryEntry) -> bool:
 
 
 def _digest() -> blake2b:
-    return blake2b(digest_size=_DIGEST_BYTES, person=RESTART_VERSION.encode())
+    return blake2b(digest_size=_DIGEST_BYTES, person=_DIGEST_PERSON)
 
 
 def _take(digest: blake2b, entry: HistoryEntry) -> None:

@@ -131,7 +131,9 @@ def test_a_beginning_is_replaced_by_system_package_and_what_is_carried() -> None
 
     steps = arrange(history, beginning, guide="G")
 
-    assert list(steps) == [*kept(0, 4), said("P"), own(1), *kept(5, 6), said("I"), said("G")]
+    assert list(steps) == [
+        *kept(0), said("P"), own(1), *kept(4, 5, 6), said("I"), said("G")
+    ]  # fmt: skip
 
 
 def test_a_prompt_that_would_part_a_call_from_its_result_is_left_out() -> None:
@@ -231,7 +233,23 @@ def test_of_later_system_turns_the_newest_one_stays() -> None:
 
     steps = arrange(history, Beginning(entries=9, package="P"))
 
-    assert list(steps) == [*kept(0, 1, 6), said("P"), *kept(9)]
+    assert list(steps) == [*kept(0, 1), said("P"), *kept(6, 9)]
+
+
+@pytest.mark.parametrize(
+    ("beginning", "expected"),
+    [
+        # As Claude Code (tried: 2.1.332) says it: Anthropic takes one behind a user's turn alone.
+        (Beginning(entries=2, carried=(0,), package="P"), [said("P"), own(0), *kept(1, 2)]),
+        (Beginning(entries=2, package="P"), [said("P"), *kept(1, 2)]),
+        (Beginning(entries=2, carried=(0,)), [own(0), *kept(1, 2)]),
+        (Beginning(entries=2), kept(1, 2)),
+    ],
+)
+def test_a_system_turn_behind_the_users_stays_behind_what_is_said_for_the_user(
+    beginning: Beginning, expected: list[RequestPart]
+) -> None:
+    assert list(arrange([USER, SYSTEM, USER], beginning)) == expected
 
 
 def test_a_clients_own_texts_are_carried_after_the_users() -> None:
