@@ -187,6 +187,9 @@ def _check_messages(messages: list[dict[str, Any]], *, goes_on: bool) -> None:
         # Not the first: Claude Code 2.1.330 sends what its user has set as a system message.
         roles = {"user", "assistant", "system"} if at else {"user"}
         need(message.get("role") in roles, f"{where}.role", "Unexpected role")
+        follows = messages[at - 1].get("role") if at else None
+        is_placed = message.get("role") != "system" or follows == "user"
+        need(is_placed, f"{where}.role", "a system message follows a user's turn alone")
         content = message.get("content")
         need(content, f"{where}.content", "must have non-empty content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
