@@ -42,6 +42,10 @@ class Connection(Protocol):
     def write_piece(self, data: bytes) -> bool:
         """Write a piece of an answer that has begun and goes on after it; False: as above."""
 
+    def break_off(self) -> bool:
+        """Close within an answer that comes in pieces, so that its client sees that its end is
+        missing; what was written goes out. False: nothing was done, for none is under way."""
+
     def when_left(self, tell: Callable[[], None] | None) -> None:
         """Call this, once, when the client hangs up before it is answered; None: no longer."""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 
+from helmdash.core.upstreams.endpoints import WireFormat
 from helmdash.core.values import quick_value
 from helmdash.doors.answers import send_at_once
 from helmdash.doors.asgi import Connection, Message, Send
 from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.wire import WireError
+from helmdash.upstream.failures import CODES, FailureKind
 
 Header = tuple[bytes, bytes]
 
@@ -90,12 +92,25 @@ class Responder:
     async def respond(self, response: Response) -> None:
         """The whole of it; or the end of the stream, where one is open."""
         if self.has_begun:
-            if response.error is not None and self._fail is not None:
+            if response.error is None or self._fail is None:
+                return
+            if not self._breaks_off(response.error):
                 await self.chunk(self._fail(response.error), is_last=True)
         elif response.error is not None:
             await self.error(response.error, response.headers)
         else:
             await self.whole(response.status, response.body, response.headers)
+
+    def _breaks_off(self, error: WireError) -> bool:
+        """Whether the open stream ends as its upstream's did: by a connection that is closed.
+
+        In OpenAI's chat API alone, which has no event for it. Agents ask again after a connection
+        that broke; an error within the stream is the last word to them.
+        """
+        connection = self.connection
+        if error.code != CODES[FailureKind.CLOSED_EARLY] or connection is None:
+            return False
+        return self.client.wire is WireFormat.CHAT and connection.break_off()
 
     async def whole(self, status: int, body: bytes, headers: Iterable[Header] = ()) -> None:
         """A complete response. Without a content type among the headers, it is JSON."""

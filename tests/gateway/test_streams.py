@@ -263,6 +263,36 @@ def test_an_upstream_that_breaks_off_is_told_in_the_clients_own_words(
     assert call["raw_content_len"] > 0
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_chat_stream_breaks_off_where_its_upstream_did(
+    world: World, provider: str, mark: str
+) -> None:
+    """OpenAI's chat API has no event for it. Qwen Code, pi, opencode and Cline's command ask again
+    after a connection that broke, and give up after an error in the stream (tried, 2026-11-29)."""
+    model = model_of(provider, "cut-midway", mark)
+    body = {"model": model, "stream": True, "messages": [{"role": "user", "content": "Hello?"}]}
+    came = bytearray()
+
+    def take(answer: httpx.Response) -> None:
+        for piece in answer.iter_bytes():
+            came.extend(piece)
+
+    with (
+        world.http.stream("POST", "/v1/chat/completions", json=body) as answer,
+        pytest.raises(httpx.TransportError),
+    ):
+        take(answer)
+
+    assert answer.status_code == 200
+    assert b'"content":' in came
+    assert b'"error"' not in came
+    assert came.endswith(b"\n\n")
+    call = world.call_to(model)
+    assert (call["status"], call["cause"]["rule"]) == ("error", "upstream.closed_early")
+    # The next request has a connection of its own.
+    assert world.http.get("/v1/models").status_code == 200
+
+
 def test_a_gemini_stream_without_events_is_one_json_array(world: World, mark: str) -> None:
     for provider in ("gemini", "openai"):
         model = model_of(provider, "plain", mark)

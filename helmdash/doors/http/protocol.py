@@ -384,6 +384,21 @@ class BoundedProtocol(HttpToolsProtocol):
         cycle.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
         return True
 
+    def break_off(self) -> bool:
+        """Close without the last chunk: by a reset, which no client takes for an end, unless a part
+        has still to go out."""
+        cycle = self._running
+        if cycle is None or not cycle.response_started or cycle.response_complete:
+            return False
+        if not cycle.chunked_encoding:
+            return False
+        cycle.disconnected = True  # its application sends nothing more, and nobody complains
+        if self.transport.get_write_buffer_size():
+            self.transport.close()
+        else:
+            self.transport.abort()
+        return True
+
     def when_left(self, tell: Callable[[], None] | None) -> None:
         """Whom to tell that the client has left; it is told soon where it has left already."""
         cycle = self._running
