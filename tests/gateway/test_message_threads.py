@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import anthropic
+import httpx
 import pytest
 
 from tests.gateway.clients import AnthropicClient, open_client
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.xdist_group("gateway")
 
 PATH = "/v1/messages"
 CREATE: dict[str, Any] = {"thread": {"type": "create"}}
-HEADERS = {"anthropic_beta": "message-threads-2026-08-12", "anthropic_version": "2023-06-01"}
+BETA, VERSION = "message-threads-2026-08-12", "2023-06-01"
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,10 @@ def asked(model: str, text: str = "Hello?", **more: Any) -> dict[str, Any]:
         "messages": [{"role": "user", "content": text}],
         **more,
     }
+
+
+def send(world: World, body: dict[str, Any]) -> httpx.Response:
+    return world.post(PATH, body, anthropic_beta=BETA, anthropic_version=VERSION)
 
 
 def on_from(reply_id: str) -> dict[str, Any]:
@@ -82,7 +87,7 @@ def test_a_thread_is_one_conversation(world: World, mark: str) -> None:
     model = model_of("anthropic", "plain", mark)
 
     def say(text: str, **more: Any) -> tuple[str, Any]:
-        answer = world.post(PATH, asked(model, text, **more), **HEADERS)
+        answer = send(world, asked(model, text, **more))
         return answer.json()["id"], world.call_of(answer)
 
     first_id, first = say(f"One {mark}", **CREATE)
@@ -106,9 +111,9 @@ def test_where_no_thread_is_kept_a_client_is_told_to_send_all(
 ) -> None:
     model = model_of(provider, "plain", mark)
 
-    made = world.post(PATH, asked(model, **CREATE), **HEADERS)
-    went_on = world.post(PATH, asked(model, **on_from("msg_1")), **HEADERS)
-    odd = world.post(PATH, asked(model, thread="msg_1"), **HEADERS)
+    made = send(world, asked(model, **CREATE))
+    went_on = send(world, asked(model, **on_from("msg_1")))
+    odd = send(world, asked(model, thread="msg_1"))
 
     told = [(each.status_code, each.json()["error"].get("details")) for each in (made, went_on)]
     assert told == [
@@ -125,12 +130,13 @@ def test_where_no_thread_is_kept_a_client_is_told_to_send_all(
 
 def test_a_thread_is_no_other_projects(world: World, mark: str) -> None:
     model = model_of("anthropic", "plain", mark)
-    made = world.post(PATH, asked(model, **CREATE), **HEADERS).json()["id"]
+    made = send(world, asked(model, **CREATE)).json()["id"]
 
+    spelled = {"anthropic-beta": BETA, "anthropic-version": VERSION}
     with open_http(world.url, STRANGER) as stranger:
-        refused = stranger.post(PATH, json=asked(model, **on_from(made)), headers=_spelled(HEADERS))
-    nobodys = world.post(PATH, asked(model, **on_from("msg_of_nobody")), **HEADERS)
-    own = world.post(PATH, asked(model, **on_from(made)), **HEADERS)
+        refused = stranger.post(PATH, json=asked(model, **on_from(made)), headers=spelled)
+    nobodys = send(world, asked(model, **on_from("msg_of_nobody")))
+    own = send(world, asked(model, **on_from(made)))
 
     for answer in (refused, nobodys):
         assert answer.status_code == 404, answer.text
@@ -140,7 +146,3 @@ def test_a_thread_is_no_other_projects(world: World, mark: str) -> None:
     # What is no response cannot be asked for as one.
     assert world.http.get(f"/v1/responses/{made}").status_code == 404
     assert len(world.fleet.anthropic.seen(made)) == 1
-
-
-def _spelled(headers: dict[str, str]) -> dict[str, str]:
-    return {name.replace("_", "-"): value for name, value in headers.items()}
