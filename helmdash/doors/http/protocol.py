@@ -385,18 +385,15 @@ class BoundedProtocol(HttpToolsProtocol):
         return True
 
     def break_off(self) -> bool:
-        """Close without the last chunk: by a reset, which no client takes for an end, unless a part
-        has still to go out."""
+        """Close without the last chunk: in HTTP/1.1 no client takes that for an end. Not by a
+        reset, with which what it has not read yet may be lost."""
         cycle = self._running
         if cycle is None or not cycle.response_started or cycle.response_complete:
             return False
         if not cycle.chunked_encoding:
             return False
         cycle.disconnected = True  # its application sends nothing more, and nobody complains
-        if self.transport.get_write_buffer_size():
-            self.transport.close()
-        else:
-            self.transport.abort()
+        self.transport.close()
         return True
 
     def when_left(self, tell: Callable[[], None] | None) -> None:
