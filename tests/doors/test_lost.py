@@ -26,25 +26,27 @@ MESSAGES = [{"role": "user", "content": "hi"}]
 
 @pytest.mark.parametrize("below", ["", "/openai/v1", "/v1/v1", "/api/v1", "/v1beta/openai"])
 def test_openai_s_sdk_says_which_base_url_to_use(served: Served, below: str) -> None:
-    client = openai.OpenAI(base_url=served.base_url + below, api_key="any", max_retries=0)
-
-    for ask in (
-        lambda: client.chat.completions.create(model="m", messages=MESSAGES),
-        lambda: client.embeddings.create(model="m", input="x"),
-        lambda: client.responses.create(model="m", input="x"),
-        client.models.list,
-    ):
-        with pytest.raises(openai.NotFoundError) as refused:
-            ask()
-        if below != "/v1beta/openai":  # Google's own address for it
-            assert f"use base_url {served.base_url}/v1" in str(refused.value)
+    with openai.OpenAI(base_url=served.base_url + below, api_key="any", max_retries=0) as client:
+        for ask in (
+            lambda: client.chat.completions.create(model="m", messages=MESSAGES),
+            lambda: client.embeddings.create(model="m", input="x"),
+            lambda: client.responses.create(model="m", input="x"),
+            client.models.list,
+        ):
+            with pytest.raises(openai.NotFoundError) as refused:
+                ask()
+            if below != "/v1beta/openai":  # Google's own address for it
+                assert f"use base_url {served.base_url}/v1" in str(refused.value)
 
 
 @pytest.mark.parametrize("below", ["/v1", "/anthropic"])
 def test_anthropic_s_sdk_says_which_base_url_to_use(served: Served, below: str) -> None:
-    client = anthropic.Anthropic(base_url=served.base_url + below, api_key="any", max_retries=0)
-
-    with pytest.raises(anthropic.NotFoundError) as refused:
+    with (
+        anthropic.Anthropic(
+            base_url=served.base_url + below, api_key="any", max_retries=0
+        ) as client,
+        pytest.raises(anthropic.NotFoundError) as refused,
+    ):
         client.messages.create(model="m", max_tokens=1, messages=MESSAGES)
 
     assert f"use base_url {served.base_url}." in str(refused.value)

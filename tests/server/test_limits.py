@@ -113,15 +113,21 @@ def _until_refused(ask: Callable[[], object], kind: type[Exception]) -> Any:
 
 def test_the_official_clients_wait_and_come_back(limited: Served) -> None:
     key, url = limited.api_key, limited.base_url
-    one = openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0)
-    other = anthropic.Anthropic(base_url=url, api_key=key, max_retries=0)
-    for sdk, error in ((one, openai.RateLimitError), (other, anthropic.RateLimitError)):
-        told = _until_refused(sdk.models.list, error)
-        assert told.response.headers["retry-after"] == "1"
+    with (
+        openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0) as one,
+        anthropic.Anthropic(base_url=url, api_key=key, max_retries=0) as other,
+    ):
+        sdks: tuple[tuple[Any, type[Exception]], ...] = (
+            (one, openai.RateLimitError),
+            (other, anthropic.RateLimitError),
+        )
+        for sdk, error in sdks:
+            told = _until_refused(sdk.models.list, error)
+            assert told.response.headers["retry-after"] == "1"
 
-        begun = time.monotonic()
-        assert list(sdk.with_options(max_retries=1).models.list()) == []
-        assert time.monotonic() - begun < 10
+            begun = time.monotonic()
+            assert list(sdk.with_options(max_retries=1).models.list()) == []
+            assert time.monotonic() - begun < 10
 
 
 def test_an_expired_key_is_refused_at_every_face_at_once(limited: Served) -> None:
