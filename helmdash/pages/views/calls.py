@@ -7,6 +7,7 @@ from django.views.decorators.http import require_safe
 
 from helmdash.core.budgets.budgets import BudgetFigures
 from helmdash.core.budgets.prices import cost_usd
+from helmdash.operations.recorder.catching_up import wait_for_call
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
 from helmdash.pages.guards import require_storable
@@ -94,6 +95,7 @@ def call_page(request: PageRequest, name: str) -> HttpResponse:
     """One call: what was sent, what was cut, what came back, and what we make of it."""
     require_storable(name)
     project = scope.current_project(request)
+    wait_for_call(project.id, name)
     detail = calls.find(project_id=project.id, call_id=name)
     if detail is None:
         return scope.elsewhere(request, "call", name)

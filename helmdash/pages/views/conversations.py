@@ -13,6 +13,7 @@ from helmdash.core.budgets import levels, projection
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.projection import Projection, Prompt
 from helmdash.core.calls.lanes import Lane
+from helmdash.operations.recorder.catching_up import wait_for_conversation
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
 from helmdash.pages.guards import require_storable
@@ -125,6 +126,7 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
     require_storable(name)
     project = scope.current_project(request)
     since, up_to = (_generation(request.GET.get(end, "")) for end in ("from", "to"))
+    wait_for_conversation(project.id, name)
     found = conversations.find(
         project_id=project.id, conversation_id=name, up_to=up_to, since=since
     )
