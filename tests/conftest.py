@@ -214,6 +214,8 @@ def _fresh_budgets() -> None:
     clock.forget()
     key_limits.cache_clear()
     budgets.forget_cache()
+    # Nor do they grow old: how many queries are made would hang on the load. Edits are seen anyway.
+    budgets._MAX_AGE_SECONDS = float("inf")
     upstreams.forget_cache()
     partitions.forget()
 

@@ -15,7 +15,6 @@ from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.pages import braking
 from helmdash.queries.access.access import ProjectInfo
-from helmdash.queries.budgets import budgets
 from tests.factories import make_capture, make_project, record, sign_in
 from tests.plan_rows import add_attempt, make_plan
 
@@ -32,12 +31,6 @@ CATALOG = {
         {"id": "write-blog", "name": "Write a blog", "metadata": {"supersedes": ["tool.1"]}}
     ],
 }
-
-
-@pytest.fixture
-def budgets_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Budgets in memory grow no older: how many queries are made does not hang on the load."""
-    monkeypatch.setattr(budgets, "_MAX_AGE_SECONDS", float("inf"))
 
 
 @pytest.fixture

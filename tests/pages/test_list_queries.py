@@ -422,7 +422,7 @@ def test_terms_are_tried_on_so_many_for_one_page(
 
 
 def test_the_number_of_questions_of_a_list_does_not_depend_on_its_rows(
-    owner: Client, lists: ProjectInfo, budgets_stay: None
+    owner: Client, lists: ProjectInfo
 ) -> None:
     def count(noun: str, query: dict[str, str]) -> int:
         owner.get(f"/{noun}/", query)
