@@ -74,9 +74,7 @@ def run(linked: Recorder, project: ProjectInfo, then: Callable[[Report], Any]) -
     async def whole() -> Any:
         for number in range(FIRST):
             await report(call(number))
-            # It does not rest yet where it handed this one over; what it notes then may take long.
-            while not linked._intake._is_resting:
-                await asyncio.sleep(0.001)
+            await rested(linked)
         return await then(report)
 
     # The server's own: it has other ideas of a socket than asyncio's.
@@ -84,14 +82,23 @@ def run(linked: Recorder, project: ProjectInfo, then: Callable[[Report], Any]) -
         return runner.run(whole())
 
 
+async def rested(linked: Recorder) -> None:
+    """Wait until the recorder's thread has nothing to do: it notes what it has handed over, and
+    looks around once a second, either of which may take long."""
+    while not linked._intake._is_resting:
+        await asyncio.sleep(0.001)
+
+
 def test_a_lone_clients_reports_need_no_thread(
     linked: Recorder, project: ProjectInfo, by_thread: list[list[str]]
 ) -> None:
     async def more(report: Report) -> list[Recorded]:
         by_thread.clear()
-        told = [await report(call(number)) for number in range(FIRST, FIRST + 8)]
-        repeated = await report(call(FIRST))
-        return [each for (each,) in [*told, repeated]]
+        told: list[Recorded] = []
+        for number in (*range(FIRST, FIRST + 8), FIRST):
+            await rested(linked)
+            told += await report(call(number))
+        return told
 
     told = run(linked, project, more)
 
