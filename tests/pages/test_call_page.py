@@ -200,10 +200,13 @@ def test_pages_of_a_call_and_of_its_conversation_tell_the_cost(
     forget_cache()
     usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0}
     record(make_capture(id="one", usage=usage), project=project)
-    record(make_capture(id="none", model="acme/tiny"), project=project)
+    record(make_capture(id="unpriced", model="acme/tiny", usage=usage), project=project)
+    record(make_capture(id="none", usage=None), project=project)
     cost = "<dt>Cost, USD</dt><dd>"
     said = '<span class="sub">at today\'s prices'
 
     assert f"{cost}2.00{said}</span>" in owner.get("/calls/one/").content.decode()
     assert f"{cost}2.00{said}, n 1</span>" in owner.get("/conversations/talk/").content.decode()
-    assert "no price, or no usage" in owner.get("/calls/none/").content.decode()
+    for call, why in (("unpriced", "no price in its budget"), ("none", "not reported")):
+        told = owner.get(f"/calls/{call}/").content.decode().split(cost)[1].split("</dd>")[0]
+        assert why in told
