@@ -10,10 +10,12 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, time, timedelta
 from email import message_from_bytes
 from email.errors import HeaderParseError
 from email.policy import default
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -428,6 +430,30 @@ def test_a_silence_of_a_week_ends_and_says_that_no_call_came(project: ProjectInf
     assert began["detail"].startswith("the newest started at")
     assert over["status"] == "resolved"
     assert over["detail"] == "no call came for a week either: it is taken to be unused"
+
+
+def test_a_rule_tells_what_changes_between_its_saving_and_its_first_look(
+    project: ProjectInfo,
+) -> None:
+    """A look begins seconds later, or minutes where the server is being started. What was critical
+    when it was saved is not told, nor what changed while it was switched off."""
+    call(project, CRITICAL, "before")
+    told = {"channels": (channel(project),), "enabled": True, "group_s": 0}
+    given: dict[str, Any] = {"kind": RuleKind.LEVEL, "level": "critical", **told}
+    edit = RuleEdit(name="full", **given)
+    save = partial(editing.save_rule, actor=SHELL, project_id=project.id, now=NOW)
+
+    number = save(edit=edit)
+    call(project, CRITICAL, "between", NOW + MINUTE)
+    look(NOW + 2 * MINUTE)
+    save(edit=replace(edit, enabled=False), rule_id=number)
+    call(project, CRITICAL, "off", NOW + 3 * MINUTE)
+    save(edit=edit, rule_id=number)
+    call(project, CRITICAL, "on again", NOW + 4 * MINUTE)
+    look(NOW + 5 * MINUTE)
+
+    subjects = Alert.objects.order_by("pk").values_list("subject", flat=True)
+    assert list(subjects) == ["between", "on again"]
 
 
 def test_a_sub_agent_that_gets_its_name_goes_on_being_critical(project: ProjectInfo) -> None:

@@ -35,6 +35,7 @@ from helmdash.operations.alerts.looking import (
     tell_anew,
 )
 from helmdash.operations.database.transactions import write
+from helmdash.queries.alerts.observing import beginning
 from helmdash.queries.alerts.rules import known_zone
 from helmdash.records import audit
 from helmdash.records.access.secrets import seal, unseal
@@ -197,7 +198,8 @@ def save_rule(
         row.quiet_start, row.quiet_end, row.zone = edit.quiet_start, edit.quiet_end, edit.zone
         row.channels = channels
         # While it was off nobody looked: what happened then is not told.
-        row.cursor = row.cursor if row.enabled and edit.enabled else None
+        if not (row.enabled and edit.enabled):
+            row.cursor = beginning(edit.kind, project_id=project_id, now=now)
         row.enabled, row.next_at, row.problem = edit.enabled, now, ""
         _save(row, actor, before)
         if edit.enabled and anew:

@@ -95,8 +95,8 @@ def _levels(rule: Watched, now: datetime) -> Looked:
     """Conversations whose level changed since the last look, by the level that they have now: what
     changes twice between two looks is seen once."""
     changes = HealthChange.objects.filter(project_id=rule.project_id)
-    newest = changes.aggregate(newest=Max("id"))["newest"] or 0
-    cursor = dict(rule.cursor or {"from": newest, "seen": newest, "at": now.timestamp()})
+    newest = _newest_change(rule.project_id)
+    cursor = dict(rule.cursor or _from_change(newest, now))
     ids = list(
         changes.filter(id__gt=cursor["from"]).values_list("conversation_id", flat=True).distinct()
     )
@@ -115,6 +115,21 @@ def _levels(rule: Watched, now: datetime) -> Looked:
         seen += [each for subject, each in again.items() if subject not in known]
         cursor["checked"] = now.timestamp()
     return Looked(seen, cursor)
+
+
+def beginning(kind: RuleKind, *, project_id: int, now: datetime) -> Cursor | None:
+    """The cursor of a rule that is looked at from now on, at what changes from now on: its first
+    look comes seconds later, or when the server is started again. None: it needs none."""
+    return _from_change(_newest_change(project_id), now) if kind is RuleKind.LEVEL else None
+
+
+def _newest_change(project_id: int) -> int:
+    changes = HealthChange.objects.filter(project_id=project_id)
+    return changes.aggregate(newest=Max("id"))["newest"] or 0
+
+
+def _from_change(newest: int, now: datetime) -> dict[str, object]:
+    return {"from": newest, "seen": newest, "at": now.timestamp()}
 
 
 def _is_past(noted: object, span: timedelta, now: datetime) -> bool:
