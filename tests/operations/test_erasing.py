@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote_plus, urlencode
 
 import pytest
 from django.apps import apps
@@ -17,6 +18,8 @@ from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import SHELL, Forbidden, KeyHolder, Person
 from helmdash.core.agents.claude_hooks import ClientEvent, ClientEventKind
+from helmdash.core.alerts.rules import RuleKind
+from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.fingerprints import ChatTurn, links_of
 from helmdash.core.text.query_terms import quoted, term_text
 from helmdash.operations import care, saved_views, triage
@@ -47,6 +50,7 @@ from helmdash.records.models import (
     StoredMessage,
 )
 from tests.factories import NOW, make_capture, make_key, make_project
+from tests.operations.alert_support import channel, look, rule
 from tests.operations.care_support import Talk
 from tests.plan_rows import add_attempt, make_plan
 from tests.recording.support import make_ruled_project, record
@@ -316,6 +320,54 @@ def test_what_was_asked_for_a_conversation_without_calls_goes_with_its_name(
     assert [each.conversation for each in Fit.objects.all()] == ["other"]
     assert [each.name for each in PlanRecord.objects.all()] == ["other-plan"]
     assert [each.name for each in Call.objects.all()] == ["other-plan-1"]
+
+
+@pytest.mark.parametrize("asked", ["s-1:a1", "s-1:agent:builtin:Explore", "s-1"])
+def test_what_goes_by_the_kind_that_an_agent_was_first_known_by_is_erased_with_it(
+    project: ProjectInfo, asked: str
+) -> None:
+    """Alerts, views, the log and what was asked for it have the name of then, which has the
+    session's in it. What is of an agent of that kind in another session stays."""
+    hook = channel(project)
+    rule(project, RuleKind.LEVEL, hook, level="critical", group_s=0)
+    user_id = User.objects.create(username="vera").pk
+    for minutes, session in ((1, "s-1"), (2, "s-2")):
+        kind = f"{session}:agent:builtin:Explore"
+        told: dict[str, Any] = {
+            "id": f"anthropic:{session}",
+            "parent": session,
+            "client_name": "claude-code",
+        }
+        usage = {"prompt_tokens": 125_000, "completion_tokens": 9}
+        by_log = make_capture(**told, conversation=kind, usage=usage, routes=(CallRoute.OTLP_LOG,))
+        record(project, by_log)
+        assert look(NOW + timedelta(minutes=minutes))
+        note: dict[str, Any] = {"word": triage.Word.NOTE, "text": "Look.", "now": NOW}
+        triage.say(actor=SHELL, project=project, conversation=kind, **note)
+        ask(project, kind)
+        saved_views.save_view(
+            actor=SHELL,
+            user_id=user_id,
+            project_id=project.id,
+            noun="calls",
+            name=session,
+            address=urlencode({"query": term_text("conversation", kind)}),
+            is_shared=False,
+        )
+        by_span = make_capture(
+            **told, conversation=f"{session}:a1", usage=usage, routes=(CallRoute.OTLP_SPAN,)
+        )
+        record(project, by_span)
+    assert {each.name for each in Conversation.objects.all()} >= {"s-1:a1", "s-2:a1"}
+
+    erase(project, asked)
+
+    kept = [f"{table}: {row}" for table, rows in everything().items() for row in rows]
+    kept += [f"{each} {each.changes}" for each in AuditEntry.objects.all()]
+    kept = [unquote_plus(each) for each in kept]
+    assert [each for each in kept if "s-1:" in each] == []
+    of_other = {each.partition(":")[0] for each in kept if "s-2:agent:builtin:Explore" in each}
+    assert of_other >= {"Alert", "AlertMessage", "Fit", "PlanRecord", "SavedView"}
 
 
 def test_only_whoever_may_erase_does(project: ProjectInfo) -> None:

@@ -2,8 +2,9 @@
 
 Its calls with their payloads and what they added to rollups, the messages that no other call
 carries, the fits and plans that were made for it, rounds, marks, level changes, guidance,
-reminders, texts that wait: whatever refers to the row, and saved views that ask for it by name. The
-conversations of its sub-agents go the same way. Answers kept for repeats of requests are given no
+reminders, texts that wait: whatever refers to the row, and saved views that ask for it by name, or
+by the one that it had before its agent's id was known. The conversations of its sub-agents go the
+same way. Answers kept for repeats of requests are given no
 more. What is still in memory or in the spool is stored first, so that it is erased as well; a call
 that ends later begins the conversation anew.
 """
@@ -27,6 +28,7 @@ from helmdash.operations.database.transactions import write, write_and_pause
 from helmdash.operations.recorder import recorder
 from helmdash.operations.retention import erased_asks
 from helmdash.operations.retention.erased_views import forget_in_views
+from helmdash.operations.retention.former_names import former_names
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.operations.rollups.noting import (
     note_deleted_conversations,
@@ -102,13 +104,14 @@ def erase_conversation(
     write(partial(_note, actor, project))
     recorder().settle(_SETTLE_SECONDS)
     row = named(project.id, conversation)
-    # What is kept beside it goes by its own name.
-    conversation = row.name if row is not None else conversation
-    names = _with_sub_agents(project.id, conversation)
+    names = _with_sub_agents(project.id, row.name if row is not None else conversation)
     erased = Erased(sub_agents=len(names) - 1)
     # The innermost first: broken off, they are found by their parents again.
     for name in reversed(names):
-        erased += _erase_one(project, name, now=now, batch=batch)
+        # So are former names, by the calls: what is kept by one of them goes before these.
+        former = {*former_names(project.id, name), conversation} - {*names}
+        for each in (*sorted(former), name):
+            erased += _erase_one(project, each, now=now, batch=batch)
     idempotency.withhold(project_id=project.id)
     # So that nothing waits that tells of its calls one by one.
     fold_all()
