@@ -18,7 +18,7 @@ from helmdash.gateway.refusals import Refusal, bad_request
 from helmdash.gateway.remediation.remediator import Remediator
 from helmdash.gateway.reply_keepers import ReplyKeepers
 from helmdash.gateway.requests.exchange import Exchange
-from helmdash.gateway.requests.naming import name_conversation
+from helmdash.gateway.requests.naming import name_client, name_conversation
 from helmdash.gateway.requests.request import GatewayRequest
 from helmdash.gateway.responder import Header, Responder
 from helmdash.operations.recorder import Recorder
@@ -67,6 +67,7 @@ class Calls:
         exchange = request.begin(chat.model, body, purpose=request.route.purpose)
         exchange.request = chat
         exchange.metadata = chat.metadata
+        name_client(exchange, chat)
         name_conversation(exchange, chat)
         exchange.tools_bytes, exchange.offered = weigh_tools(parsed)
         images, composition = weigh(chat)

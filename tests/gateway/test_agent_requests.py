@@ -12,10 +12,12 @@ import pytest
 from helmdash.core.agents.reading import agent_call
 from helmdash.core.agents.values import AgentCall, RequestFacts
 from helmdash.core.calls.lanes import Lane
-from helmdash.core.conversations.clients import client_of
+from helmdash.core.conversations.clients import PROMPTS, client_by_prompt, client_of
+from helmdash.gateway.requests.naming import opening_prompt
 from helmdash.gateway.requests.request_facts import request_facts
 from helmdash.gateway.requests.routes import find_route
 from helmdash.installation import FIXTURES
+from helmdash.providers.wire import ChatRequest
 
 pytestmark = pytest.mark.one_database
 
@@ -30,22 +32,20 @@ def read(headers: dict[str, str], facts: RequestFacts | None = None) -> AgentCal
     return agent_call(told, facts or RequestFacts(), client=client.name if client else None)
 
 
-def facts_of(sample: dict[str, Any]) -> RequestFacts:
+def request_of(sample: dict[str, Any]) -> ChatRequest:
     path, _, query = sample["path"].partition("?")
     route = find_route(path, {}, query.encode())
     assert route is not None
-    request = route.client.read_request(sample["body"], model=route.model, stream=route.stream)
-    return request_facts(request)
+    return route.client.read_request(sample["body"], model=route.model, stream=route.stream)
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_recorded_request_says_what_it_is(path: Path) -> None:
     sample = json.loads(path.read_text())
-    facts = facts_of(sample) if "body" in sample else None
+    facts = request_facts(request_of(sample)) if "body" in sample else None
 
-    found = read(sample["headers"], facts)
+    found = read(sample["headers"], facts) or AgentCall()
 
-    assert found is not None
     says = {name: value for name in AgentCall.__slots__ if (value := getattr(found, name))}
     if sample["says"].get("context") == "?":
         assert re.fullmatch("s[0-9a-f]{16}", says.pop("context"))
@@ -53,10 +53,22 @@ def test_a_recorded_request_says_what_it_is(path: Path) -> None:
     assert says == sample["says"]
 
 
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_recorded_request_tells_its_agent(path: Path) -> None:
+    sample = json.loads(path.read_text())
+    named = client_of(sample["headers"].get("user-agent", ""))
+    prompt = opening_prompt(request_of(sample)) if "body" in sample else ""
+
+    found = client_by_prompt(named, prompt)
+
+    assert (found.name if found else None) == sample.get("client")
+
+
 def test_there_are_samples_of_each_agent_that_was_tried() -> None:
     tried = {path.parent.name for path in SAMPLES}
 
     assert {"claude-code", "codex", "gemini-cli", "opencode", "qwen-code"} <= tried
+    assert {name for name, _, _ in PROMPTS} <= tried
 
 
 @pytest.mark.parametrize(

@@ -297,3 +297,15 @@ def test_sub_agents_are_parts_of_what_our_own_header_names(world: World, mark: s
 
     assert (main["conversation"], part["conversation"]) == (mark, f"{mark}:a1")
     assert world.api.get(f"/conversations/{mark}:a1").json()["parent"] == mark
+
+
+def test_an_agent_without_a_user_agent_of_its_own_is_named(world: World, mark: str) -> None:
+    system = {"role": "system", "content": "You are the GitHub Copilot CLI, a terminal assistant."}
+    asked = {"role": "user", "content": f"Hello {mark}?"}
+    body = {"model": model_of("openai"), "messages": [system, asked]}
+
+    call = world.call_of(
+        world.post("/v1/chat/completions", body, user_agent="OpenAI/JS 5.20.1", x_initiator="user")
+    )
+
+    assert call["client"] == {"name": "copilot", "version": None}

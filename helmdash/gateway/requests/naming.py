@@ -1,13 +1,28 @@
-"""Which conversation a request names, whichever way it does."""
+"""Which program and which conversation a request names, whichever way it does."""
 
 from __future__ import annotations
 
 from helmdash.core.agents.names import agent_name, foreign_name
 from helmdash.core.agents.reading import agent_call, is_no_agents
+from helmdash.core.conversations.clients import client_by_prompt
 from helmdash.gateway.requests.exchange import Exchange
 from helmdash.gateway.requests.options import conversation_of
 from helmdash.gateway.requests.request_facts import request_facts
-from helmdash.providers.wire import ChatRequest
+from helmdash.providers.wire import ChatRequest, Role, Text
+
+
+def name_client(exchange: Exchange, chat: ChatRequest) -> None:
+    """Note the agent that its own system prompt names, where its user agent is a library's."""
+    exchange.client = client_by_prompt(exchange.client, opening_prompt(chat))
+
+
+def opening_prompt(chat: ChatRequest) -> str:
+    """The text that the first message begins with, if that is the system's; else ""."""
+    first = next(iter(chat.messages), None)
+    if first is None or first.role is not Role.SYSTEM or not first.parts:
+        return ""
+    part = first.parts[0]
+    return part.text if isinstance(part, Text) else ""
 
 
 def name_conversation(exchange: Exchange, chat: ChatRequest) -> None:

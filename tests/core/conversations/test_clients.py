@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helmdash.core.conversations.clients import NAME_CHARS, VERSION_CHARS, client_of
+from helmdash.core.conversations.clients import (
+    NAME_CHARS,
+    VERSION_CHARS,
+    client_by_prompt,
+    client_of,
+)
 
 KNOWN = [
     ("claude-cli/2.1.197 (external, cli)", "claude-code", "2.1.197"),
@@ -38,6 +43,9 @@ KNOWN = [
 ]
 
 
+VIBE = "You help users get complex tasks done. \nYou are Mistral Vibe, a CLI coding agent"
+
+
 @pytest.mark.parametrize(("agent", "name", "version"), KNOWN)
 def test_each_program_has_a_name_and_a_version(agent: str, name: str, version: str) -> None:
     found = client_of(agent)
@@ -60,3 +68,36 @@ def test_whatever_comes_the_name_is_short_and_plain(agent: str) -> None:
         assert len(found.version) <= VERSION_CHARS
         assert (found.name + found.version).isascii()
         assert (found.name + found.version).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("agent", "prompt", "name"),
+    [
+        ("OpenAI/JS 5.20.1", "You are the GitHub Copilot CLI, a terminal assistant", "copilot"),
+        ("", "You are the GitHub Copilot CLI, a terminal assistant", "copilot"),
+        ("python-httpx/0.28.1", VIBE, "mistral-vibe"),
+        # The same beginning of somebody else's, and the name where it is no longer early.
+        ("python-httpx/0.28.1", "You help users get complex tasks done. Be kind.", "httpx"),
+        ("python-httpx/0.28.1", VIBE.replace("\n", "x" * 9_000), "httpx"),
+        # What a prompt says of others, and of them further down.
+        ("OpenAI/JS 5.20.1", "Compare yourself with this: You are Cline, an agent", "openai-node"),
+        ("OpenAI/JS 5.20.1", "You are Clineport, a shop's assistant", "openai-node"),
+        ("OpenAI/JS 5.20.1", "", "openai-node"),
+        # An agent that names itself knows best.
+        ("opencode/1.18.33", "You are Cline, an agent", "opencode"),
+    ],
+)
+def test_an_agent_is_known_by_its_own_prompt_where_its_user_agent_is_a_librarys(
+    agent: str, prompt: str, name: str
+) -> None:
+    found = client_by_prompt(client_of(agent), prompt)
+
+    assert found is not None
+    assert found.name == name
+
+
+def test_a_librarys_version_is_not_the_agents() -> None:
+    found = client_by_prompt(client_of("OpenAI/JS 5.20.1"), "You are Cline, an agent")
+
+    assert found is not None
+    assert found.version == ""
