@@ -22,6 +22,7 @@ from helmdash.core.care.guidance import TEXTS_VERSION
 from helmdash.core.care.remediation import REMEDIATION_VERSION
 from helmdash.core.care.reminders import PACKAGE_VERSION
 from helmdash.core.care.restarts import RESTART_VERSION
+from helmdash.core.conversations.called_tools import CALLED_TOOL_VERSION
 from helmdash.core.conversations.fingerprints import CHAIN_VERSION
 from helmdash.core.conversations.first_retries import FIRST_RETRY_VERSION
 from helmdash.core.conversations.kept_replies import KEPT_REPLY_VERSION
@@ -57,6 +58,7 @@ def rule_set(versions: Mapping[str, str]) -> RuleVersions:
 CALL_RULES = rule_set(
     {
         "agents": AGENTS_VERSION,
+        "called_tool": CALLED_TOOL_VERSION,
         "causes": CLASSIFIER_VERSION,
         "chain": CHAIN_VERSION,
         "contexts": CONTEXT_VERSION,

@@ -6,11 +6,12 @@ Both are made from the neutral messages, so that one conversation is one whateve
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
+from helmdash.core.conversations.called_tools import MOST_CALLS, call_fingerprint
 from helmdash.core.conversations.fingerprints import ChainLinks, ChatTraces, ChatTurn
 from helmdash.core.conversations.kept_replies import reply_fingerprint
 from helmdash.providers.wire import (
@@ -21,6 +22,7 @@ from helmdash.providers.wire import (
     Part,
     Reasoning,
     Reply,
+    Role,
     Text,
     ToolCall,
     ToolResult,
@@ -42,7 +44,22 @@ def turns_of(messages: Iterable[Message]) -> list[ChatTurn]:
 
 def traces_of(request: ChatRequest) -> ChatTraces:
     """What the request leaves to be known by."""
-    return ChatTraces(turns_of(request.messages))
+    return ChatTraces(turns_of(request.messages), calls=_answered_calls(request.messages))
+
+
+def _answered_calls(messages: Sequence[Message]) -> tuple[str, ...]:
+    """The fingerprints of the newest reply's tool calls, where nobody has spoken since."""
+    found: list[str] = []
+    for message in reversed(messages):
+        if message.role in (Role.USER, Role.SYSTEM) or len(found) >= MOST_CALLS:
+            break
+        if message.role is Role.ASSISTANT:
+            found += filter(None, map(_call_fingerprint, reversed(message.parts)))
+    return tuple(found[:MOST_CALLS])
+
+
+def _call_fingerprint(part: Part) -> str:
+    return call_fingerprint(part.id, part.name) if isinstance(part, ToolCall) else ""
 
 
 def reply_turn(reply: Reply) -> ChatTurn | None:
@@ -65,6 +82,7 @@ def call_links(
         is_stream=request.stream,
         kept=reply_fingerprint(kept_id or ""),
         after=reply_fingerprint(request.continues or ""),
+        called=next(filter(None, map(_call_fingerprint, reversed(reply.parts))), ""),
     )
 
 

@@ -309,3 +309,36 @@ def test_an_agent_without_a_user_agent_of_its_own_is_named(world: World, mark: s
     )
 
     assert call["client"] == {"name": "copilot", "version": None}
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "placed_by"),
+    [("random-ids", "called-tool-1 continue"), ("plain", "chain-1 new")],
+)
+def test_a_reply_that_is_sent_back_otherwise_is_known_by_the_id_of_its_tool_call(
+    world: World, behaviour: str, placed_by: str, mark: str
+) -> None:
+    """As Semantic Kernel 1.45.0 does. An id like `call_sim0` could be anybody's."""
+    tool = {"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}
+    body = {"model": model_of("openai", behaviour), "tools": [tool]}
+
+    def ask(*messages: dict[str, Any]) -> Any:
+        said = {**body, "messages": [user(f"Hi {mark}"), *messages]}
+        return world.post("/v1/chat/completions", said)
+
+    def use_of(answer: Any) -> dict[str, Any]:
+        use: dict[str, Any] = answer.json()["choices"][0]["message"]["tool_calls"][0]
+        return use
+
+    answers = [ask() for _ in range(2)]
+    calls = []
+    for answer in answers:
+        use = use_of(answer)
+        result = {"role": "tool", "tool_call_id": use["id"], "content": "Rain."}
+        calls.append(world.call_of(ask({**assistant("Let me see."), "tool_calls": [use]}, result)))
+
+    assert [call["placed_by"] for call in calls] == [placed_by] * 2
+    if behaviour == "random-ids":
+        assert [call["conversation"] for call in calls] == [
+            world.call_of(answer)["conversation"] for answer in answers
+        ]

@@ -66,6 +66,28 @@ def test_a_chat_goes_on_from_batch_to_batch_and_inside_one(project: ProjectInfo)
     load.assert_numbered_without_gap_or_double(project.id)
 
 
+def test_a_call_is_known_by_the_tool_call_whose_result_it_brings(project: ProjectInfo) -> None:
+    def asks(called: str) -> Capture:
+        capture = nameless("Hi", reply="Let me see. call look {}")
+        assert capture.links is not None
+        return replace(capture, links=replace(capture.links, called=called))
+
+    def brings(*calls: str) -> Capture:
+        capture = nameless("Hi", "call look {}", "result 7", reply=f"Seven by {calls}.")
+        assert capture.links is not None
+        return replace(capture, links=replace(capture.links, calls=calls))
+
+    assert placed(project, asks("c1"), asks("c2")) == ["new 1.1", "new 1.1"]
+    known = "called-tool-1 continue 1.2"
+
+    # Of the same batch, of a later one; of another caller; of none; and once it has gone on.
+    assert placed(project, asks("c3"), brings("c3")) == ["new 1.1", known]
+    assert placed(project, brings("c1"), caller="other") == ["new 1.1"]
+    assert placed(project, brings("c0", "c1")) == [known]
+    assert placed(project, brings("c2")) == [known]
+    assert placed(project, brings("c9")) == ["new 1.1"]
+
+
 def test_a_named_call_stays_where_it_is_named(project: ProjectInfo) -> None:
     (answer,) = record(project, nameless("hi", conversation="talk"))
 

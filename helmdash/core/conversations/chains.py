@@ -16,11 +16,13 @@ left out: agents put the date in them. In this order, the longest known beginnin
   after the other; or what it wrote when it was asked to sum itself up is quoted in the system
   prompt or the first turns. Where replies were kept and the request did not shrink (in messages,
   bytes or tokens), the client only let a window slide, or changed something far back: CONTINUE.
+- CONTINUE: nothing of this is known, but a tool call whose result the request brings was asked for
+  by the only call of a conversation (core.conversations.called_tools).
 - NEW: everything else.
 
 To join two chats that have nothing to do with each other is worse than to miss that one goes on:
 - A first turn that looks the same starts a new chat. Its reply tells such chats apart later on.
-- A short first turn whose reply the client has changed is not looked for.
+- A short first turn whose reply the client has changed is not looked for by its words.
 - Turns that every chat of an agent begins with (examples written by hand) were never the end of a
   call, so they leave no fingerprint.
 - A conversation is compacted only by what its newest call left, and only when no other one left
@@ -73,7 +75,8 @@ class Seen:
 
 @quick_value(frozen=True, slots=True, kw_only=True)
 class ChainPlace:
-    """Where a call belongs. A branch names the call it came off; `by_run` is a kept run of turns.
+    """Where a call belongs. A branch names the call it came off; `by_run` is a kept run of turns,
+    `by_call` the id of a tool call (core.conversations.called_tools).
 
     NEW has neither conversation nor generation: both are None.
     """
@@ -82,6 +85,7 @@ class ChainPlace:
     conversation: int | None = None
     generation: int | None = None
     by_run: bool = False
+    by_call: bool = False
 
 
 @quick_value(frozen=True, slots=True, kw_only=True)
@@ -113,7 +117,11 @@ def place(links: ChainLinks, look: Look) -> ChainPlace:
     if any(look(fingerprint) for fingerprint in links.near):
         known = _longest_known(pairs[:NEAR_PREFIXES], look)
     else:
-        known = _longest_known(pairs[NEAR_PREFIXES:], look) or _compacted(links, look)
+        known = (
+            _longest_known(pairs[NEAR_PREFIXES:], look)
+            or _compacted(links, look)
+            or _called(links, look)
+        )
     if known is None:
         return _NEW
     again = next((one for one in itself if one.is_tip), None)
@@ -176,16 +184,22 @@ def _compacted(links: ChainLinks, look: Look) -> ChainPlace | None:
     return None if found is None else _at(Placing.COMPACTION, found)
 
 
+def _called(links: ChainLinks, look: Look) -> ChainPlace | None:
+    found = _only_tip([one for call in links.calls for one in look(call)])
+    return None if found is None else _at(Placing.CONTINUE, found, by_call=True)
+
+
 def _only_tip(seen: Sequence[Seen]) -> Seen | None:
     if len({one.conversation for one in seen}) != 1:
         return None
     return next((one for one in seen if one.is_tip), None)
 
 
-def _at(placing: Placing, seen: Seen, *, by_run: bool = False) -> ChainPlace:
+def _at(placing: Placing, seen: Seen, *, by_run: bool = False, by_call: bool = False) -> ChainPlace:
     return ChainPlace(
         placing=placing,
         conversation=seen.conversation,
         generation=seen.generation,
         by_run=by_run,
+        by_call=by_call,
     )

@@ -1,6 +1,6 @@
 """Fingerprints: the hashes by which a request finds the conversation that it goes on with.
 
-Each call leaves at most four of them and looks for some dozens (core.conversations.chains says
+Each call leaves at most five of them and looks for some dozens (core.conversations.chains says
 which rule reads what). What is kept of a text is its hash alone.
 """
 
@@ -63,8 +63,8 @@ class ChatTurn(NamedTuple):
 class ChainLinks:
     """The traces of one request and its reply, made by `links_of`: all that is kept of them.
 
-    The first five are what the call leaves, the others what it looks for. Plain strings, and not
-    many: at most 16 prefixes and replies, 8 runs, some dozens of sentences.
+    The first six are what the call leaves, the others what it looks for. Plain strings, and not
+    many: at most 16 prefixes and replies, 8 runs, some dozens of sentences, 4 calls.
     """
 
     head: str = ""  # all turns of the request; "" where it has none
@@ -72,6 +72,7 @@ class ChainLinks:
     run: str = ""  # the reply and the one before it
     summary: str = ""  # a sentence of the reply, where that is a summary
     kept: str = ""  # the id of the reply, where its provider keeps it
+    called: str = ""  # the id of a tool call that the reply asks for
     is_retry: bool = False
     is_stream: bool = False  # the reply was asked for as a stream
     after: str = ""  # the id of the kept reply that the request goes on from
@@ -80,6 +81,7 @@ class ChainLinks:
     replies: tuple[str, ...] = ()  # ... and the same with the assistant's turn after it
     runs: tuple[str, ...] = ()
     sentences: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()  # ids of the tool calls whose results it brings
 
     @property
     def near(self) -> tuple[str, ...]:
@@ -99,6 +101,7 @@ class ChainLinks:
         is_near: a call has left one of the near ones, so that the far ones are not looked for.
         """
         left = {before.head, before.reply, before.run, before.summary, before.kept, before.after}
+        left.add(before.called)
         left.discard("")
         wanted = (*self.near, *self.itself) if is_near else (*self.near, *self.itself, *self.far)
         return not left.isdisjoint(wanted)
@@ -112,15 +115,17 @@ class ChainLinks:
     def far(self) -> tuple[str, ...]:
         """The fingerprints to look for when none of the near ones is known."""
         older = (*self.prefixes[NEAR_PREFIXES:], *self.replies[NEAR_PREFIXES:])
-        return (*filter(None, older), *self.runs, *self.sentences)
+        return (*filter(None, older), *self.runs, *self.sentences, *self.calls)
 
 
 class ChatTraces:
     """The turns of a request, read once: its traces are asked for before the call, and with what
     came back after it. Costs one hash over the whole request; never raises."""
 
-    def __init__(self, turns: Sequence[ChatTurn]) -> None:
+    def __init__(self, turns: Sequence[ChatTurn], *, calls: tuple[str, ...] = ()) -> None:
+        """calls: as ChainLinks has them."""
         self._turns = turns
+        self._calls = calls
         self._said = said = _all_said(turns)
         asked = len(said)
         while asked and said[asked - 1].is_assistant:
@@ -138,6 +143,7 @@ class ChatTraces:
         is_stream: bool = False,
         kept: str = "",
         after: str = "",
+        called: str = "",
     ) -> ChainLinks:
         """The traces with what came back; None: nothing did. `is_retry`: the client's library says
         that it tries again. The others are as ChainLinks has them."""
@@ -155,6 +161,7 @@ class ChatTraces:
             if answer and asked > 1
             else "",
             kept=kept,
+            called=called,
             is_retry=is_retry,
             is_stream=is_stream,
             after=after,
@@ -162,6 +169,7 @@ class ChatTraces:
             replies=tuple(chain.replies[::-1]),
             runs=self._runs,
             sentences=self._sentences,
+            calls=self._calls,
         )
 
 
@@ -171,7 +179,7 @@ def links_of(turns: Sequence[ChatTurn], *, reply: ChatTurn | None, is_retry: boo
 
 
 def fingerprints_of(links: ChainLinks, generation: int) -> tuple[str, ...]:
-    """The fingerprints that the call leaves as that generation of its conversation; at most four.
+    """The fingerprints that the call leaves as that generation of its conversation; at most five.
 
     The reply tells apart chats that begin alike; later on a conversation's turns do. Only what has
     gone on can be summed up.
@@ -181,7 +189,9 @@ def fingerprints_of(links: ChainLinks, generation: int) -> tuple[str, ...]:
         # Its turns are a fragment, and begin no other request.
         return (kept,)
     if generation == 1 or not links.prefixes:
-        return tuple(filter(None, (links.head, links.reply, links.run, kept)))
+        # Later on the turns tell more than the id of a call.
+        called = links.called if generation == 1 else ""
+        return tuple(filter(None, (links.head, links.reply, links.run, kept, called)))
     return tuple(filter(None, (links.head, links.run, links.summary, kept)))
 
 

@@ -13,6 +13,7 @@ from hashlib import blake2b
 
 from django.db import connection
 
+from helmdash.core.conversations.called_tools import CALLED_TOOL_VERSION
 from helmdash.core.conversations.chains import Placing, Seen, Size, is_fresh_start, place
 from helmdash.core.conversations.fingerprints import CHAIN_VERSION, ChainLinks, fingerprints_of
 from helmdash.core.conversations.first_retries import (
@@ -100,7 +101,7 @@ class Inference:
             found, rule = place_after(before), KEPT_REPLY_VERSION
         else:
             found = place(links, lambda fingerprint: self._seen(fingerprint + caller))
-            rule = CHAIN_VERSION
+            rule = CALLED_TOOL_VERSION if found.by_call else CHAIN_VERSION
         how = f"{rule} {found.placing}"
         if found.conversation is None:
             failed = self._failed_before(item, links)

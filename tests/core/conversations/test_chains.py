@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helmdash.core.conversations.called_tools import call_fingerprint
 from helmdash.core.conversations.chains import Seen, Size, is_fresh_start, place
-from helmdash.core.conversations.fingerprints import ChainLinks, ChatTurn, fingerprints_of, links_of
+from helmdash.core.conversations.fingerprints import (
+    ChainLinks,
+    ChatTraces,
+    ChatTurn,
+    fingerprints_of,
+    links_of,
+)
 
 # Long enough to tell one chat from another by itself.
 TASK = (
@@ -45,11 +52,18 @@ class Book:
         self._taken: list[ChainLinks] = []
 
     def take(
-        self, request: Sequence[ChatTurn], reply: str | None = "", *, is_retry: bool = False
+        self,
+        request: Sequence[ChatTurn],
+        reply: str | None = "",
+        *,
+        is_retry: bool = False,
+        called: str = "",
+        calls: tuple[str, ...] = (),
     ) -> str:
         """Record a call: how it was placed, in which conversation, as which generation."""
         answer = None if reply is None else ChatTurn(role="assistant", text=reply or "Fine.")
-        links = links_of(request, reply=answer, is_retry=is_retry)
+        traces = ChatTraces(request, calls=calls)
+        links = traces.links(reply=answer, is_retry=is_retry, called=called)
         found = place(links, self._look)
         # Where nothing that waits to be stored is of this request's, nobody waits for it.
         is_near = any(map(self._look, links.near))
@@ -61,7 +75,7 @@ class Book:
         assert number is not None
         generation = self._newest[number] = self._newest.get(number, 0) + 1
         fingerprints = fingerprints_of(links, generation)
-        assert len(fingerprints) <= 3
+        assert len(fingerprints) <= (4 if called else 3)
         for fingerprint in fingerprints:
             self._fingerprints.setdefault(fingerprint, {})[number] = generation
         return f"{found.placing} {number}.{generation}"
@@ -514,3 +528,65 @@ def test_chats_that_run_side_by_side_stay_apart(chats: list[int], words: list[st
         assert numbers.setdefault(chat, number) == number
         before += [words[chat], reply]
     assert len(set(numbers.values())) == len(numbers)
+
+
+# --- ids of tool calls
+
+CALLS_A_TOOL = "Let me see. call look {}"
+SENT_BACK = "call look {}"
+
+
+def test_a_short_first_request_whose_reply_is_written_anew_is_known_by_its_tool_call() -> None:
+    book = Book()
+    assert book.take(turns("Hi"), CALLS_A_TOOL, called="c1") == "new 1.1"
+    assert book.take(turns("Hi"), CALLS_A_TOOL, called="c2") == "new 2.1"
+
+    anew = turns("Hi", SENT_BACK, "result 7")
+    assert book.take(anew, "Seven.", calls=("c1",)) == "continue 1.2"
+    assert book.take(anew, "Seven.", calls=("c2",)) == "continue 2.2"
+    assert book.take([*anew, *turns("", "Seven.", "More")[1:]]) == "continue 2.3"
+
+
+def test_a_tool_call_that_two_conversations_left_joins_nothing() -> None:
+    book = Book()
+    for number in (1, 2):
+        assert book.take(turns(f"Hi {number}"), CALLS_A_TOOL, called="c1") == f"new {number}.1"
+
+    assert book.take(turns("Hi 2", SENT_BACK, "result 7"), calls=("c1",)) == "new 3.1"
+
+
+def test_a_tool_call_that_its_conversation_has_gone_on_from_joins_nothing() -> None:
+    book = Book()
+    book.take(turns("Hi"), CALLS_A_TOOL, called="c1")
+    book.take(turns("Hi", SENT_BACK, "result 7"), calls=("c1",))
+
+    assert book.take(turns("Ho", SENT_BACK, "result 8"), calls=("c1",)) == "new 2.1"
+
+
+def test_only_a_first_call_leaves_the_id_of_its_tool_call() -> None:
+    book = Book()
+    book.take(turns("Hi"), "Fine.")
+    assert book.take(turns("Hi", "Fine.", "Look"), CALLS_A_TOOL, called="c1") == "continue 1.2"
+
+    assert book.take(turns("Ho", SENT_BACK, "result 7"), calls=("c1",)) == "new 2.1"
+
+
+@pytest.mark.parametrize(
+    ("call_id", "is_known"),
+    [
+        ("call_9nKqTz4cVb2mWx7LpRs0dYfA", True),
+        ("toolu_01A09q90qw90lq917835lq9", True),
+        ("chatcmpl-tool-3f2a9c1d8b7e4f60a1b2c3d4e5f60718", True),
+        ("call_0_7d2c1a3e-5b4f-4c6d-8e9f-0a1b2c3d4e5f", True),
+        # Counted, made of the tool's name, a name alone, or too short.
+        ("call_0", False),
+        ("call_0_look", False),
+        ("functions.look:0", False),
+        ("look12345678901", False),
+        ("read_configuration_file", False),
+        ("a1B2c3D4e", False),
+        ("", False),
+    ],
+)
+def test_an_id_counts_where_no_other_call_could_have_it(call_id: str, *, is_known: bool) -> None:
+    assert bool(call_fingerprint(call_id, "look")) is is_known

@@ -7,6 +7,7 @@ that "the first request" is the first of this test.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -112,8 +113,9 @@ def play_for(asked: Asked) -> Play:
 
 def _uses(asked: Asked) -> tuple[Use, ...]:
     count = 2 if asked.behaviour == "two-tools" else 1
+    stem = secrets.token_hex(12) if asked.behaviour == "random-ids" else "sim"
     return tuple(
-        Use(id=f"call_sim{number}", name=asked.tools[0], arguments={"city": city, "days": 3})
+        Use(id=f"call_{stem}{number}", name=asked.tools[0], arguments={"city": city, "days": 3})
         for number, city in enumerate(("Zürich", "Reykjavík")[:count])
     )
 

@@ -1,0 +1,32 @@
+"""A short first request whose reply called a tool, known again by that call's id: rule
+"called-tool-1".
+
+Some libraries send a reply back otherwise than it came: its text without the call, or the call
+without the text. What they keep is the id that the provider gave the call, for its result has to
+name it. So a conversation's first call leaves the id, and the next request finds it where nothing
+else is known of what it sends. It counts only if the conversation's newest call left it and no
+other conversation did; ids that are no accident (`call_0_look`, which HelmDash makes for formats
+without any) are none.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+
+CALLED_TOOL_VERSION = "called-tool-1"
+# As in core.conversations.fingerprints: no two ids meet by accident.
+_DIGEST_BYTES = 16
+# At most so many ids of one reply are looked for: libraries put parallel calls in any order.
+MOST_CALLS = 4
+# OpenAI's ids have 24 letters and digits after `call_`, Anthropic's as many after `toolu_`, vLLM's
+# and others' 32; those of Mistral have nine, too few to be sure.
+_RANDOM = re.compile(r"(?=[A-Za-z]*\d|[a-z]*[A-Z]+[a-z])[A-Za-z0-9]{12,}|[0-9a-fA-F-]{36}")
+
+
+def call_fingerprint(call_id: str, tool: str) -> str:
+    """What is kept of a tool call's id; "" for one that another call could have as well."""
+    if (tool and tool in call_id) or _RANDOM.search(call_id) is None:
+        return ""
+    digest = blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES)
+    return "c" + digest.hexdigest()
