@@ -12,7 +12,10 @@ import pytest
 from helmdash.core.agents.reading import agent_call
 from helmdash.core.agents.values import AgentCall, RequestFacts
 from helmdash.core.calls.lanes import Lane
+from helmdash.core.conversations.chains import Seen, place
 from helmdash.core.conversations.clients import PROMPTS, client_by_prompt, client_of
+from helmdash.core.conversations.fingerprints import ChatTurn, fingerprints_of
+from helmdash.gateway.message_digest import traces_of
 from helmdash.gateway.requests.naming import opening_prompt
 from helmdash.gateway.requests.request_facts import request_facts
 from helmdash.gateway.requests.routes import find_route
@@ -162,3 +165,29 @@ def test_a_sub_agent_without_headers_is_told_by_its_first_system_block() -> None
     found = read({}, RequestFacts(metadata=metadata, system=(told,), has_tools=True))
 
     assert found == AgentCall(parent="s1", context="0")
+
+
+@pytest.mark.parametrize(("reply_chars", "placing"), [(210, "continue"), (60, "new")])
+def test_a_resumed_session_of_qwen_code_goes_on_by_replies_of_some_length(
+    reply_chars: int, placing: str
+) -> None:
+    """It takes a reminder out of its first message when it is resumed. By short replies alone no
+    session is known: what else tells two of them apart is in the reminders."""
+    sample = json.loads((FIXTURES / "clients/qwen-code/1_turn.json").read_text())
+    asked = sample["body"]["messages"]
+    reply = {"role": "assistant", "content": "w" * reply_chars}
+    resumed = json.loads(json.dumps(asked))
+    parts = resumed[-1]["content"]
+    parts.remove(next(part for part in parts if "The current date is" in part["text"]))
+    resumed += [reply, {"role": "user", "content": "two"}]
+
+    first, second = (
+        traces_of(request_of({**sample, "body": {**sample["body"], "messages": messages}}))
+        for messages in (asked, resumed)
+    )
+
+    answer = ChatTurn("assistant", reply["content"])
+    left = fingerprints_of(first.links(reply=answer, is_retry=False), 1)
+    seen = [Seen(conversation=1, generation=1, newest=1)]
+    found = place(second.links(reply=None, is_retry=False), lambda one: seen if one in left else [])
+    assert found.placing == placing
