@@ -1,9 +1,11 @@
-"""Which values a column of the calls table holds, for the filters of the pages."""
+"""Which values a column of the calls table holds, for the filters of the pages, and which models a
+spelling means among them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from django.db import connection
@@ -11,6 +13,7 @@ from django.db import connection
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.model_names import bare_name, split_window
 from helmdash.core.rollups.figures import Marginal
+from helmdash.core.text.query_terms import term_text
 from helmdash.queries import rollups
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import PlanRecord
@@ -45,6 +48,27 @@ def model_keys(*, project_id: int, model: str) -> tuple[str, ...]:
     """
     known = distinct_values(project_id, "model_key", most=None)
     return meant_keys(model, rules=budgets.table(project_id=project_id), known=by_bare_name(known))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedModel:
+    """model: as it is spelt; model_key: what it is one model by; is_shared: that spelling means
+    others of the project's models as well (several upstreams serve one by the same name)."""
+
+    model: str
+    model_key: str
+    is_shared: bool
+
+    @property
+    def name(self) -> str:
+        """What it is told apart by: its spelling, or its key where others are spelt so, too."""
+        return self.model_key if self.is_shared else self.model
+
+    def asked(self, query: str = "") -> dict[str, str]:
+        """Filters of the list of calls that has just this model's, of these those of a query."""
+        if self.is_shared:
+            return {"query": f"{term_text('key', self.model_key)} {query}".strip()}
+        return {"model": self.model, **({"query": query} if query else {})}
 
 
 def by_bare_name(keys: Iterable[str]) -> Mapping[str, Sequence[str]]:

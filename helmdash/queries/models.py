@@ -38,11 +38,10 @@ from helmdash.core.rollups.figures import (
     tally,
     under,
 )
-from helmdash.core.text.query_terms import term_text
 from helmdash.core.text.wilson import wilson
 from helmdash.queries import rollups
 from helmdash.queries.budgets import budgets
-from helmdash.queries.distinct_values import by_bare_name, meant_keys, model_keys
+from helmdash.queries.distinct_values import NamedModel, by_bare_name, meant_keys, model_keys
 from helmdash.queries.lists.by_value import first_rows
 from helmdash.records.call_names import calls_at, find_correlated
 from helmdash.records.models import Call
@@ -96,12 +95,10 @@ class SizeBand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRow:
+class ModelRow(NamedModel):
     """Calls of one model for one purpose with one prompt variant. Every rate is of `calls`.
 
-    model: as it was spelt last; model_key: what it is one model by; is_shared: that spelling means
-    others of these models as well (several upstreams serve one by the same name); spellings: all
-    of the purposes asked for, newest first.
+    model: as it was spelt last. spellings: all of the purposes asked for, newest first.
     bands: only calls whose size is known, `unsized` are the others. finish_reasons: most frequent
     first, None for calls that reported none. estimate_ratio: the median of our estimate by the
     tokens the provider counted, over `estimated` calls. cached_share: of all prompt tokens those
@@ -119,9 +116,6 @@ class ModelRow:
     (MOST_CALLS, the newest).
     """
 
-    model: str
-    model_key: str
-    is_shared: bool
     spellings: tuple[str, ...]
     purpose: str
     prompt_variant: str | None
@@ -158,17 +152,6 @@ class ModelRow:
     is_rounded: bool
     is_behind: bool
     is_sample: bool
-
-    @property
-    def name(self) -> str:
-        """What it is told apart by: its spelling, or its key where others are spelt so, too."""
-        return self.model_key if self.is_shared else self.model
-
-    def asked(self, query: str = "") -> dict[str, str]:
-        """Filters of the list of calls that has just this model's, of these those of a query."""
-        if self.is_shared:
-            return {"query": f"{term_text('key', self.model_key)} {query}".strip()}
-        return {"model": self.model, **({"query": query} if query else {})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

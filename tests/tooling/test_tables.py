@@ -29,7 +29,6 @@ PARTIAL = {
     "helmdash.pages.templatetags.differences._ELEMENTS": "what stayed bears no mark",
     "helmdash.providers.anthropic.errors._TYPE_OF_KIND": "api_error for the rest",
     "helmdash.providers.anthropic.tools._CHOICE_WORDS": "ONE names its tool",
-    "helmdash.queries.alerts.observing._READERS": "levels are read by what changed",
     "helmdash.usage_metrics._UNITS": "estimate ratios are no metric",
     "helmdash.queries.alerts.previewing._READERS": "lags are read by what was noted of them",
 }

@@ -16,7 +16,6 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from helmdash.core.calls.outcomes import CallOutcome, causes_of
-from helmdash.core.text.query_terms import term_text
 from helmdash.pages.parts import words
 from helmdash.pages.parts.charts.heat_map import Cell
 from helmdash.pages.parts.lists.row_markup import sub
@@ -193,19 +192,13 @@ def _client_row(each: ClientSpending, carried: dict[str, str], narrowed: dict[st
 
 def _models_of(models: Sequence[ModelSpending], asked: Mapping[str, str]) -> str:
     """Those with most tokens, each as the way to its calls of this client, and how many more."""
+    query = asked.get("query", "")
     named = ", ".join(
-        f'<a class="id" href="{_calls_of(_narrowed(asked, each))}">{escape(each.name)}</a>'
+        f'<a class="id" href="{_calls_of({**asked, **each.asked(query)})}">{escape(each.name)}</a>'
         for each in models[:_MOST_NAMED]
     )
     more = len(models) - _MOST_NAMED
     return f"{named} and {more:,} more" if more > 0 else named
-
-
-def _narrowed(asked: Mapping[str, str], model: ModelSpending) -> dict[str, str]:
-    if not model.is_shared:
-        return {**asked, "model": model.model}
-    terms = f"{asked.get('query', '')} {term_text('key', model.model_key)}"
-    return {**asked, "query": terms.strip()}
 
 
 def _calls_of(asked: Mapping[str, str]) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from helmdash.core.budgets.budgets import BudgetFigures
-from helmdash.core.budgets.prices import cost_usd
 from helmdash.operations.recorder.catching_up import wait_for_call
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
@@ -26,6 +24,7 @@ from helmdash.queries import distinct_values, line_edits
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import calls
 from helmdash.queries.calls import listing as call_listing
+from helmdash.queries.calls.spending import cost_of_call
 from helmdash.queries.conversations.curve import call_before
 from helmdash.queries.fitting import fitting
 from helmdash.queries.lists.paging import BadCursor
@@ -76,20 +75,6 @@ def call_list(request: PageRequest) -> HttpResponse:
     )
 
 
-def _cost_usd(call: calls.CallView, budget: BudgetFigures) -> float | None:
-    """By today's prices; None where the model has none, or the call reported no prompt."""
-    told = call.usage
-    if told.prompt_tokens is None:
-        return None
-    return cost_usd(
-        budget,
-        prompt=told.prompt_tokens,
-        cached=told.cached_tokens or 0,
-        written=told.cache_write_tokens or 0,
-        completion=told.completion_tokens or 0,
-    )
-
-
 @require_safe
 def call_page(request: PageRequest, name: str) -> HttpResponse:
     """One call: what was sent, what was cut, what came back, and what we make of it."""
@@ -117,7 +102,7 @@ def call_page(request: PageRequest, name: str) -> HttpResponse:
         "today": line_edits.judged_today(line_edits.subject_of_call(call), budget),
         "plan_id": correlation_id if plans_among([correlation_id], project_id=project.id) else None,
         "budget": budget,
-        "cost_usd": _cost_usd(call, budget),
+        "cost_usd": cost_of_call(call, budget),
         "fit": fitting.find(project_id=project.id, fit_id=fit_id) if fit_id else None,
         "curl": snippets.post_call(base, snippets.recorded_again(detail)),
     }

@@ -17,8 +17,8 @@ from helmdash.pages.parts.lists.call_groups import plans_among
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import distinct_values, models
-from helmdash.queries.calls.spending import Spending, spending
-from helmdash.queries.models import ModelRow, ModelRows, RecentCall
+from helmdash.queries.calls.spending import spending, uncounted
+from helmdash.queries.models import ModelRow, RecentCall
 
 # What helmdeck ADR 053's table is about; other calls say little of a model's plans.
 _PLANNING = ("plan", "route", "filter")
@@ -79,7 +79,7 @@ def model_page(request: PageRequest) -> HttpResponse:
             "is_exact": all(row.is_exact for row in shown),
             "counted_as": form.counted_purpose,
             "spending": by_client,
-            "uncounted": _uncounted(found, by_client) if not form.counted_purpose else 0,
+            "uncounted": uncounted(found, by_client) if not form.counted_purpose else 0,
             "latest_of": latest_of,
             "call_groups": _call_groups(project.id, latest_of, wanted["purpose"]),
         }
@@ -101,15 +101,6 @@ def _first(rows: Sequence[ModelRow]) -> str | None:
     """The model whose newest calls are shown unasked: one that plans, if any does."""
     planning = [row.name for row in rows if row.purpose in _PLANNING]
     return next(iter([*planning, *(row.name for row in rows)]), None)
-
-
-def _uncounted(found: ModelRows, by_client: Spending | None) -> int:
-    """Calls whose models are told and whose clients are not, since they were deleted before these
-    were counted; 0 where that cannot be told."""
-    is_whole = found.models <= models.MOST_MODELS and not found.left_out
-    if by_client is None or not is_whole or any(row.is_sample for row in found.rows):
-        return 0
-    return max(0, sum(row.calls for row in found.rows) - by_client.calls)
 
 
 def _call_groups(project_id: int, model: str | None, purpose: str | None) -> tuple[CallGroup, ...]:

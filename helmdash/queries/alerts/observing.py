@@ -74,13 +74,7 @@ class Looked:
 
 def look(rule: Watched, *, now: datetime) -> Looked:
     """What a rule's subjects look like: those that fire, and those that did and do not any more."""
-    if rule.settings.kind is RuleKind.LEVEL:
-        return _levels(rule, now)
-    if rule.settings.kind is RuleKind.FULLNESS:
-        return _fullness(rule, now)
-    found = {each.subject: each for each in _READERS[rule.settings.kind](rule, now)}
-    over = [Seen(subject=name, severity=None) for name in _firing(rule) if name not in found]
-    return Looked([*found.values(), *over], {})
+    return _LOOKS[rule.settings.kind](rule, now)
 
 
 def _firing(rule: Watched) -> list[str]:
@@ -433,16 +427,32 @@ def _export_lag(rule: Watched, now: datetime) -> Iterator[Seen]:
             )
 
 
-_READERS: Final[Mapping[RuleKind, Callable[[Watched, datetime], Iterable[Seen]]]] = {
-    RuleKind.COUNTDOWN: _countdown,
-    RuleKind.CUT: _cuts,
-    RuleKind.REFUSAL: _refusals,
-    RuleKind.FAILING: _failing,
-    RuleKind.FAILURE_RATE: _rates,
-    RuleKind.LATENCY: _latencies,
-    RuleKind.SILENCE: _silence,
-    RuleKind.RECORDER_LAG: _recorder_lag,
-    RuleKind.EXPORT_LAG: _export_lag,
+_Look = Callable[[Watched, datetime], Looked]
+
+
+def _whole(read: Callable[[Watched, datetime], Iterable[Seen]]) -> _Look:
+    """A look at all that fires now, without a cursor: what is not among it is over."""
+
+    def look_at(rule: Watched, now: datetime) -> Looked:
+        found = {each.subject: each for each in read(rule, now)}
+        over = [Seen(subject=name, severity=None) for name in _firing(rule) if name not in found]
+        return Looked([*found.values(), *over], {})
+
+    return look_at
+
+
+_LOOKS: Final[Mapping[RuleKind, _Look]] = {
+    RuleKind.LEVEL: _levels,
+    RuleKind.FULLNESS: _fullness,
+    RuleKind.COUNTDOWN: _whole(_countdown),
+    RuleKind.CUT: _whole(_cuts),
+    RuleKind.REFUSAL: _whole(_refusals),
+    RuleKind.FAILING: _whole(_failing),
+    RuleKind.FAILURE_RATE: _whole(_rates),
+    RuleKind.LATENCY: _whole(_latencies),
+    RuleKind.SILENCE: _whole(_silence),
+    RuleKind.RECORDER_LAG: _whole(_recorder_lag),
+    RuleKind.EXPORT_LAG: _whole(_export_lag),
 }
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.outcomes import CallOutcome
@@ -75,34 +74,34 @@ def rates(
     )
 
 
-def _rate(name: RateName, whole: Counts, pieces: list[Counts | None]) -> RateOverTime:
-    of, among = _PARTS[name]
-    calls = whole.get("hit#" if name is RateName.FROM_CACHE else CALLS, 0)
-    return RateOverTime(
-        name=name,
-        share=_share(of(whole), whole.get(among, 0)),
-        count=None if name is RateName.FROM_CACHE else of(whole),
-        n=calls,
-        shares=tuple(
-            None if counts is None else _share(of(counts), counts.get(among, 0))
-            for counts in pieces
-        ),
-    )
+class _Words(NamedTuple):
+    """Of figures: what is counted, what that is a share of, and the calls that told it."""
+
+    part: str
+    whole: str
+    calls: str
 
 
-def _word(word: str) -> Callable[[Counts], int]:
-    return lambda counts: counts.get(word, 0)
-
-
-# What is counted, and the word of what it is a share of.
-_PARTS: Final[dict[RateName, tuple[Callable[[Counts], int], str]]] = {
-    RateName.TRUNCATED: (_word(f"o:{CallOutcome.TRUNCATED}"), CALLS),
-    RateName.EMPTY: (_word(f"o:{CallOutcome.EMPTY}"), CALLS),
-    RateName.CUT: (_word(CUTS), CALLS),
-    RateName.UNKNOWN: (_word(f"l:{Level.UNKNOWN}"), CALLS),
-    RateName.FROM_CACHE: (_word("hit"), "hit/"),
+_WORDS: Final = {
+    RateName.TRUNCATED: _Words(f"o:{CallOutcome.TRUNCATED}", CALLS, CALLS),
+    RateName.EMPTY: _Words(f"o:{CallOutcome.EMPTY}", CALLS, CALLS),
+    RateName.CUT: _Words(CUTS, CALLS, CALLS),
+    RateName.UNKNOWN: _Words(f"l:{Level.UNKNOWN}", CALLS, CALLS),
+    RateName.FROM_CACHE: _Words("hit", "hit/", "hit#"),
 }
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _rate(name: RateName, whole: Counts, pieces: list[Counts | None]) -> RateOverTime:
+    words = _WORDS[name]
+    return RateOverTime(
+        name=name,
+        share=_share(whole, words),
+        count=whole.get(words.part, 0) if words.whole == CALLS else None,
+        n=whole.get(words.calls, 0),
+        shares=tuple(None if counts is None else _share(counts, words) for counts in pieces),
+    )
+
+
+def _share(counts: Counts, words: _Words) -> float | None:
+    among = counts.get(words.whole, 0)
+    return counts.get(words.part, 0) / among if among else None

@@ -1,4 +1,5 @@
-"""Who spends: what the calls of each client took in tokens and money, from rollups alone."""
+"""Who spends: what the calls of each client took in tokens and money, from rollups alone; and what
+one call did."""
 
 from __future__ import annotations
 
@@ -8,32 +9,30 @@ from datetime import datetime
 from typing import Final
 
 from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import BudgetFigures
 from helmdash.core.budgets.prices import cost_usd
 from helmdash.core.calls.outcomes import CallOutcome
 from helmdash.core.rollups.figures import CALLS, Counts, Marginal, Tokens, under
 from helmdash.queries import rollups
 from helmdash.queries.budgets import budgets
-from helmdash.queries.distinct_values import by_bare_name, meant_keys, model_keys
-from helmdash.queries.models import Rate, rate
+from helmdash.queries.calls.calls import CallView
+from helmdash.queries.distinct_values import NamedModel, by_bare_name, meant_keys, model_keys
+from helmdash.queries.models import MOST_MODELS, ModelRows, Rate, rate
 
 # Far more than a project has; whoever makes calls chooses their names.
 MOST_CLIENTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSpending:
+class ModelSpending(NamedModel):
     """What one client's calls of one model took.
 
-    model: as the client spells it most often; model_key: what it is one model by; is_shared: that
-    spelling means others of the project's models as well. Tokens: None where no call reported any;
-    `told` and `answered` calls did. cached_tokens: of the prompts of the `cache_told` calls that
-    told of their cache, which had `cache_prompt` in all. cost_usd: of what the `told` calls
-    reported, by the prices in today's budget; None where it has none.
+    model: as the client spells it most often. Tokens: None where no call reported any; `told` and
+    `answered` calls did. cached_tokens: of the prompts of the `cache_told` calls that told of their
+    cache, which had `cache_prompt` in all. cost_usd: of what the `told` calls reported, by the
+    prices in today's budget; None where it has none.
     """
 
-    model: str
-    model_key: str
-    is_shared: bool
     calls: int
     clean: int
     prompt_tokens: int | None
@@ -44,11 +43,6 @@ class ModelSpending:
     cache_prompt: int
     cache_told: int
     cost_usd: float | None
-
-    @property
-    def name(self) -> str:
-        """What it is told apart by: its spelling, or its key where others are spelt so, too."""
-        return self.model_key if self.is_shared else self.model
 
     @property
     def tokens(self) -> int:
@@ -128,6 +122,30 @@ def spending(
         is_rounded=found.is_rounded,
         is_behind=found.is_behind,
     )
+
+
+def cost_of_call(call: CallView, budget: BudgetFigures) -> float | None:
+    """What one call took, in USD, by today's prices; None where its model has none, or it reported
+    no prompt."""
+    usage = call.usage
+    if usage.prompt_tokens is None:
+        return None
+    return cost_usd(
+        budget,
+        prompt=usage.prompt_tokens,
+        cached=usage.cached_tokens or 0,
+        written=usage.cache_write_tokens or 0,
+        completion=usage.completion_tokens or 0,
+    )
+
+
+def uncounted(found: ModelRows, by_client: Spending | None) -> int:
+    """Calls whose models are told and whose clients are not, since they were deleted before these
+    were counted; 0 where that cannot be told. Both of one range, of every purpose."""
+    is_whole = found.models <= MOST_MODELS and not found.left_out
+    if by_client is None or not is_whole or any(row.is_sample for row in found.rows):
+        return 0
+    return max(0, sum(row.calls for row in found.rows) - by_client.calls)
 
 
 def _of_model(

@@ -105,9 +105,8 @@ AGENTS: tuple[Agent, ...] = (
     Agent(
         id="cline",
         name="Cline, Roo Code, Kilo Code",
-        clients=("cline", "roo-code", "kilo-code", "openai-node", "ai-sdk"),
-        note="They are set up in their own settings in the editor. Calls of Cline's command carry "
-        "the name of the library that sends them (ai-sdk).",
+        clients=("cline", "roo-code", "kilo-code", "openai-node"),
+        note="They are set up in their own settings in the editor, Cline's command by a line.",
         write=others.cline,
     ),
 )

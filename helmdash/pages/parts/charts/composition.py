@@ -97,6 +97,11 @@ class ToolRows:
     left_out: int
     rest: int
 
+    @property
+    def behind(self) -> int:
+        """How many are not seen at once."""
+        return self.count - len(self.first)
+
 
 def stack(points: Sequence[CurvePoint], *, width: int, height: int, as_share: bool) -> Stack | None:
     """Columns by generation, in bytes or as shares; None where no point tells what fills it."""
