@@ -18,7 +18,8 @@ from helmdash.core.conversations.fingerprints import ChatTurn, links_of
 from helmdash.core.text.tokens import compact_json
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets.budgets import forget_cache
-from helmdash.records.models import Budget
+from helmdash.queries.calls.calls import find
+from helmdash.records.models import Budget, Project
 from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults
 
@@ -210,3 +211,53 @@ def test_pages_of_a_call_and_of_its_conversation_tell_the_cost(
     for call, why in (("unpriced", "no price in its budget"), ("none", "not reported")):
         told = owner.get(f"/calls/{call}/").content.decode().split(cost)[1].split("</dd>")[0]
         assert why in told
+
+
+SYSTEM, FIRST = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello."}
+REPLY, NEXT = {"role": "assistant", "content": "Hi."}, {"role": "user", "content": "Go on."}
+OTHER = {"role": "user", "content": "Hello!"}
+TWO_TOOLS = offered_tools([("Read", 6_000), ("Bash", 2_000)])
+
+# what the second call is besides a longer prompt; what its page says of the cache, its JSON's cause
+MISSES: list[tuple[dict[str, Any], str, str]] = [
+    ({"offered": offered_tools([("Read", 7_000), ("Grep", 1_000)])},
+     "else . New: Grep . Gone: Bash . With another schema: Read .", "tools_changed"),
+    ({"messages": (SYSTEM, OTHER, REPLY, NEXT),
+      "usage": {"prompt_tokens": 21_000, "cached_tokens": 1_024, "completion_tokens": 9}},
+     "20 s earlier: an earlier message changed or went . Both begin with the same 1 message.",
+     "messages_changed"),
+    ({"started_at": NOW + timedelta(minutes=7)},
+     "of the call before , 7 min earlier: it may have expired", "may_have_expired"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("over", "words", "cause"), MISSES, ids=[each[2] for each in MISSES])
+def test_why_the_cache_missed_is_told_by_the_call_before(
+    owner: Client, project: ProjectInfo, over: dict[str, Any], words: str, cause: str
+) -> None:
+    Project.objects.filter(pk=project.id).update(payload="full")
+    kept = replace(project, payload="full")
+    common: dict[str, Any] = {
+        "offered": TWO_TOOLS,
+        "composition": Composition(system=40, user=9),
+        "sent": SentSizes(bytes=9_000, messages=2, tools_bytes=8_000),
+    }
+    record(make_capture(id="c1", messages=(SYSTEM, FIRST), started_at=NOW, **common), project=kept)
+    second: dict[str, Any] = {
+        "id": "c2",
+        "messages": (SYSTEM, FIRST, REPLY, NEXT),
+        "usage": {"prompt_tokens": 21_000, "cached_tokens": 0, "completion_tokens": 9},
+        "started_at": NOW + timedelta(seconds=20),
+    }
+    record(make_capture(**{**second, **common, **over}), project=kept)
+
+    html = owner.get("/calls/c2/").content.decode()
+    assert faults(html) == []
+    assert words in " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+    assert "/compare/calls/?a=c1&amp;b=c2" in html
+    assert 'id="cache"' not in owner.get("/calls/c1/").content.decode()
+
+    told = find(project_id=project.id, call_id="c2")
+    assert told is not None
+    assert told.cache_miss is not None
+    assert (told.cache_miss.cause, told.cache_miss.before) == (cause, "c1")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from helmdash.answers import Doc, answer
 from helmdash.core.values import quick_value
@@ -65,6 +65,11 @@ def offered_tools(sizes: Iterable[tuple[str, int]]) -> OfferedTools | None:
         return None
     largest = sorted(by_name.items(), key=itemgetter(1), reverse=True)[:MOST_TOOLS]
     return OfferedTools(count=len(by_name), by_name=dict(largest))
+
+
+def offered_of(stored: Any) -> OfferedTools | None:
+    """Those that a call was stored with; None: nothing was told."""
+    return OfferedTools(count=stored["count"], by_name=dict(stored["by_name"])) if stored else None
 
 
 def _declared(tool: dict[str, object]) -> Iterator[tuple[str, object]]:

@@ -9,9 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
+from typing import Final
 
 # Names the algorithm inside the value, so that a later change of algorithm cannot pass unseen.
 _TAG = "b2:"
+# Of a hash: enough to tell any two messages of a project, and in both kinds of keys.
+HASH: Final = slice(3, 27)
+# How a key of a stored message begins that has the moment it was first stored before its hash.
+TIMED: Final = "b3:"
+_TIMED_HASH: Final = slice(-24, None)
 # 16 bytes: accidental collisions stay out of reach for any number of messages one database holds.
 _DIGEST_BYTES = 16
 
@@ -51,3 +57,9 @@ def canonical_hashes(texts: Iterable[bytes], before: str = "") -> list[str]:
         digest = blake2b(f"{before}\n".encode() + text, digest_size=_DIGEST_BYTES)
         hashes.append(before := _TAG + digest.hexdigest())
     return hashes
+
+
+def hash_of_key(key: str) -> str:
+    """What of a stored message's key tells it, with all that stood before it: the same under
+    whichever key it was stored."""
+    return key[_TIMED_HASH] if key.startswith(TIMED) else key[HASH]

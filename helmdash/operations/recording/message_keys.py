@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, Final
 
+from helmdash.core.text.messages import HASH, TIMED, hash_of_key
 from helmdash.operations.recording.call_rows import Placed
 from helmdash.operations.recording.conversation_rows import ConversationRow
 from helmdash.operations.recording.judged.judging import Judged
@@ -25,10 +26,6 @@ from helmdash.records.models import StoredMessage
 from helmdash.records.statements.bulk import existing_question, find_existing
 from helmdash.records.statements.direct import Question
 
-# Of a hash: enough to tell any two messages of a project, and in both kinds of keys.
-_HASH: Final = slice(3, 27)
-_TIMED: Final = "b3:"
-_TIMED_HASH: Final = slice(-24, None)
 # In each half of the memory: the messages of some thousand calls, a few megabytes.
 _MOST_KNOWN: Final = 16_000
 _MOST_TALKS: Final = 4_000
@@ -36,7 +33,7 @@ _MOST_TALKS: Final = 4_000
 # A message that comes with every call need not be written with every call.
 MESSAGE_SEEN_PRECISION: Final = timedelta(days=1)
 
-_Message = tuple[int, str]  # project, and what `_HASH` cuts out
+_Message = tuple[int, str]  # project, and what `HASH` cuts out
 _Talk = tuple[int, int]  # project, conversation
 
 
@@ -80,7 +77,7 @@ class MessageKeys:
 
     def __init__(self, project_id: int, now: datetime) -> None:
         self._project_id = project_id
-        self._begins = f"{_TIMED}{int(now.timestamp() * 1000):011x}:"
+        self._begins = f"{TIMED}{int(now.timestamp() * 1000):011x}:"
         self._keys: dict[_Message, str] = {}
         # By whole hash, of those that were asked for: clients send their history with each call.
         self._given: dict[str, str] = {}
@@ -123,7 +120,7 @@ class MessageKeys:
         for each in hashes[1:]:
             key = self._given.get(each)
             if key is None:
-                key = self._given[each] = self._key_of((self._project_id, each[_HASH]))
+                key = self._given[each] = self._key_of((self._project_id, each[HASH]))
             keys.append(key)
         return keys
 
@@ -141,7 +138,7 @@ class MessageKeys:
         histories = [item.message_hashes for item in items if item.message_hashes]
         first = {history[0] for history in histories}
         found = (
-            each if each in first else _memory.key_of((self._project_id, each[_HASH]))
+            each if each in first else _memory.key_of((self._project_id, each[HASH]))
             for each in dict.fromkeys(chain.from_iterable(histories))
         )
         return [*dict.fromkeys(filter(None, found))]
@@ -155,8 +152,7 @@ class MessageKeys:
         payloads = payloads_at(self._project_id, places).filter(message_hashes__isnull=False)
         for keys in payloads.values_list("message_hashes", flat=True):
             for key in keys or ():
-                told = key[_TIMED_HASH] if key.startswith(_TIMED) else key[_HASH]
-                self._keys[self._project_id, told] = key
+                self._keys[self._project_id, hash_of_key(key)] = key
 
 
 def find_seen(project_id: int, keys: Sequence[str], *, now: datetime) -> set[str]:

@@ -16,6 +16,8 @@ from helmdash.core.budgets.learned_windows import OUTSIDE, ClaimState, LimitSour
 from helmdash.core.budgets.levels import Level, line_of
 from helmdash.core.calls.failures import Advice, FailureCause
 from helmdash.core.conversations.attention import Attention, AttentionReason
+from helmdash.core.evidence.cache_misses import LEAST_CACHED_TOKENS, MissCause
+from helmdash.core.evidence.net_value import CACHE_SECONDS
 from helmdash.queries.failures import FailureGroup
 
 DASH = "\N{EN DASH}"
@@ -52,6 +54,19 @@ _ADVICE = {
     Advice.OTHER_MODEL: "use another model",
     Advice.FIX_CREDENTIALS: "check the provider's key",
     Advice.SURFACE: "show it to a person; sending it again will not help",
+}
+_MISSES = {
+    MissCause.MODEL_CHANGED: "another model or provider was asked",
+    MissCause.FRESH_START: "a clear or a compaction began the prompt anew",
+    MissCause.TOOLS_CHANGED: "the tools changed, which stand before everything else",
+    MissCause.SYSTEM_CHANGED: "the system prompt changed",
+    MissCause.MESSAGES_CHANGED: "an earlier message changed or went",
+    MissCause.OVERLAPPED: "that call was still being answered",
+    MissCause.TOO_SHORT: f"providers keep nothing below {LEAST_CACHED_TOKENS:,} tokens",
+    MissCause.NOTHING_HELD: "that call left nothing in a cache; its client may not ask for one",
+    MissCause.MAY_HAVE_EXPIRED: "it may have expired, for providers forget after "
+    f"{CACHE_SECONDS // 60} minutes",
+    MissCause.UNKNOWN: "why is not known",
 }
 _CAUSES = {
     FailureCause.SAFETY_FILTERED: "A content filter held it back",
@@ -216,6 +231,11 @@ def trend(group: FailureGroup) -> str:
         return "as in the previous range"
     direction = "up" if group.calls > group.before else "down"
     return f"{direction} from {group.before:,} in the previous range"
+
+
+def miss_sentence(value: MissCause) -> str:
+    """Why a cache did not have the beginning of a prompt, as a clause to follow a colon."""
+    return _MISSES[value]
 
 
 def advice(value: Advice) -> str:

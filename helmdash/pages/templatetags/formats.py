@@ -38,6 +38,7 @@ for plain in (
     words.dollars,
     words.ends,
     words.message_text,
+    words.miss_sentence,
     words.outcome_of_claim,
     words.percent,
     words.pretty,

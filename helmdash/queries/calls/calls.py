@@ -21,9 +21,11 @@ from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.routes import split_routes
-from helmdash.core.calls.tool_schemas import OfferedTools
+from helmdash.core.calls.tool_schemas import OfferedTools, offered_of
 from helmdash.core.calls.usage import Usage
 from helmdash.core.conversations.clients import Client
+from helmdash.core.evidence.cache_misses import CacheMiss
+from helmdash.queries.calls.cache_misses import cache_miss_of
 from helmdash.records.call_names import (
     calls_at,
     find_call,
@@ -185,6 +187,13 @@ class CallDetail:
         OfferedTools | None,
         Doc("The tools that were sent, `sent.tools_bytes` in all; null: not told, or none."),
     ] = None
+    cache_miss: Annotated[
+        CacheMiss | None,
+        Doc(
+            "What the provider's cache did not have of the prompt, and why. Null: nearly all was "
+            "read, or one of the calls does not tell."
+        ),
+    ] = None
     rules: Annotated[
         Mapping[str, str] | None,
         Doc("Version of each rule that decided, by subject; null: not stored then."),
@@ -237,7 +246,7 @@ def _told_count(value: object) -> int | None:
 
 
 def find(*, project_id: int, call_id: str) -> CallDetail | None:
-    """One call, its payload, and the first other calls of its correlation id. At most seven
+    """One call, its payload, and the first other calls of its correlation id. At most ten
     queries. None if it does not exist in the project."""
     row = find_call(project_id, call_id).select_related("conversation", "rules").first()
     if row is None:
@@ -260,13 +269,10 @@ def find(*, project_id: int, call_id: str) -> CallDetail | None:
         content=payload.content if payload else None,
         related=related,
         suspected_cut=_suspected_cut(payload.cut) if payload else None,
-        offered=_offered(payload.offered) if payload else None,
+        offered=offered_of(payload.offered) if payload else None,
+        cache_miss=cache_miss_of(row, payload),
         rules=row.rules.versions if row.rules else None,
     )
-
-
-def _offered(told: Any) -> OfferedTools | None:
-    return OfferedTools(count=told["count"], by_name=dict(told["by_name"])) if told else None
 
 
 def stored_ids(*, project_id: int, ids: Sequence[str]) -> frozenset[str]:
