@@ -218,22 +218,28 @@ REPLY, NEXT = {"role": "assistant", "content": "Hi."}, {"role": "user", "content
 OTHER = {"role": "user", "content": "Hello!"}
 TWO_TOOLS = offered_tools([("Read", 6_000), ("Bash", 2_000)])
 
-# what the second call is besides a longer prompt; what its page says of the cache, its JSON's cause
-MISSES: list[tuple[dict[str, Any], str, str]] = [
+# what the second call is besides a longer prompt; what its page says of the cache, what its row in
+# its conversation's table, its JSON's cause
+MISSES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"offered": offered_tools([("Read", 7_000), ("Grep", 1_000)])},
-     "else . New: Grep . Gone: Bash . With another schema: Read .", "tools_changed"),
+     "else . New: Grep . Gone: Bash . With another schema: Read .",
+     # Of tools a row goes by their bytes alone, which are the same.
+     "0 0 % missed", "tools_changed"),
     ({"messages": (SYSTEM, OTHER, REPLY, NEXT),
       "usage": {"prompt_tokens": 21_000, "cached_tokens": 1_024, "completion_tokens": 9}},
      "20 s earlier: an earlier message changed or went . Both begin with the same 1 message.",
-     "messages_changed"),
+     "1,024 4.9 % missed", "messages_changed"),
     ({"started_at": NOW + timedelta(minutes=7)},
-     "of the call before , 7 min earlier: it may have expired", "may_have_expired"),
+     "of the call before , 7 min earlier: it may have expired",
+     "0 0 % maybe expired", "may_have_expired"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("over", "words", "cause"), MISSES, ids=[each[2] for each in MISSES])
+@pytest.mark.parametrize(
+    ("over", "words", "in_row", "cause"), MISSES, ids=[each[3] for each in MISSES]
+)
 def test_why_the_cache_missed_is_told_by_the_call_before(
-    owner: Client, project: ProjectInfo, over: dict[str, Any], words: str, cause: str
+    owner: Client, project: ProjectInfo, over: dict[str, Any], words: str, in_row: str, cause: str
 ) -> None:
     Project.objects.filter(pk=project.id).update(payload="full")
     kept = replace(project, payload="full")
@@ -256,6 +262,10 @@ def test_why_the_cache_missed_is_told_by_the_call_before(
     assert words in " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
     assert "/compare/calls/?a=c1&amp;b=c2" in html
     assert 'id="cache"' not in owner.get("/calls/c1/").content.decode()
+
+    row = owner.get("/conversations/talk/").content.decode().split("/calls/c2/", 1)[1]
+    cell = " ".join(re.sub(r"<[^>]+>", " ", row.split("</tr>", 1)[0]).split())
+    assert in_row in cell
 
     told = find(project_id=project.id, call_id="c2")
     assert told is not None

@@ -66,10 +66,10 @@ class CachedCall:
     started_at: datetime
     ended_at: datetime | None
     tools_bytes: int | None
-    offered: OfferedTools | None
     system_bytes: int | None
     sent_messages: int | None
-    messages: Sequence[str] | None
+    offered: OfferedTools | None = None
+    messages: Sequence[str] | None = None
 
 
 @answer("ChangedTools")

@@ -68,6 +68,18 @@ _MISSES = {
     f"{CACHE_SECONDS // 60} minutes",
     MissCause.UNKNOWN: "why is not known",
 }
+_SHORT_MISSES = {
+    MissCause.MODEL_CHANGED: "another model",
+    MissCause.FRESH_START: "fresh start",
+    MissCause.TOOLS_CHANGED: "tools changed",
+    MissCause.SYSTEM_CHANGED: "system prompt changed",
+    MissCause.MESSAGES_CHANGED: "messages changed",
+    MissCause.OVERLAPPED: "side by side",
+    MissCause.TOO_SHORT: "too short to cache",
+    MissCause.NOTHING_HELD: "nothing was held",
+    MissCause.MAY_HAVE_EXPIRED: "maybe expired",
+    MissCause.UNKNOWN: "missed",
+}
 _CAUSES = {
     FailureCause.SAFETY_FILTERED: "A content filter held it back",
     FailureCause.REFUSED: "The model declined to answer",
@@ -236,6 +248,11 @@ def trend(group: FailureGroup) -> str:
 def miss_sentence(value: MissCause) -> str:
     """Why a cache did not have the beginning of a prompt, as a clause to follow a colon."""
     return _MISSES[value]
+
+
+def miss_word(value: MissCause) -> str:
+    """The same for a cell of a table."""
+    return _SHORT_MISSES[value]
 
 
 def advice(value: Advice) -> str:

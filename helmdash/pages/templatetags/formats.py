@@ -39,6 +39,7 @@ for plain in (
     words.ends,
     words.message_text,
     words.miss_sentence,
+    words.miss_word,
     words.outcome_of_claim,
     words.percent,
     words.pretty,

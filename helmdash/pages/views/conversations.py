@@ -38,7 +38,12 @@ from helmdash.queries.calls.filters import CallFilters
 from helmdash.queries.calls.listing import CallPage
 from helmdash.queries.conversations import conversations, dropped_context, listing
 from helmdash.queries.conversations.conversations import ConversationDetail
-from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint, call_at
+from helmdash.queries.conversations.curve import (
+    CURVE_POINTS,
+    CurvePoint,
+    call_at,
+    with_cache_misses,
+)
 from helmdash.queries.conversations.spent import spent
 from helmdash.queries.evidence.net_value import of_conversation
 from helmdash.queries.lists.paging import BadCursor
@@ -163,7 +168,7 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
         "untold": care.untold(found.care, found.conversation.health.level),
         "spent": spent(project_id=project.id, conversation=name, prices=rules),
         "gone": dropped_context.dropped_context(project_id=project.id, conversation=name),
-        "table": found.curve[-_TABLE_ROWS:],
+        "table": with_cache_misses(found.curve, _TABLE_ROWS),
         "events": curve_events.events(
             found.curve, found.rounds, (*edits, *_told(found, project.id, request.now))
         )[:_EVENTS_SHOWN],

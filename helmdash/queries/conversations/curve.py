@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.composition import Composition
 from helmdash.core.calls.routes import split_routes
+from helmdash.core.evidence.cache_misses import CachedCall, MissCause, find_cache_miss
+from helmdash.core.evidence.net_value import Prompt
 from helmdash.queries.calls.calls import COMPOSITION_COLUMNS, CallView, composition_of
 from helmdash.records.call_names import calls_at, find_generation
 from helmdash.records.models import Conversation
@@ -42,6 +45,12 @@ class CurvePoint:
     images: int | None = None  # how many of them were sent
     routes: tuple[str, ...] = ()  # the doors that told of it
     cached_tokens: int | None = None  # of the prompt's, those that the provider read from its cache
+    cache_write_tokens: int | None = None
+    model_key: str = ""
+    provider: str | None = None
+    took_ms: int | None = None
+    messages: int | None = None  # how many of them were sent
+    cache_miss: MissCause | None = None  # as far as `with_cache_misses` told it
 
     @property
     def is_trusted(self) -> bool:
@@ -87,6 +96,11 @@ def curve_of(
         "sent_images",
         "routes",
         "cached_tokens",
+        "cache_write_tokens",
+        "model_key",
+        "provider",
+        "latency_ms",
+        "sent_messages",
         *COMPOSITION_COLUMNS,
     )[:CURVE_POINTS]
     return tuple(
@@ -108,6 +122,11 @@ def curve_of(
             images=images,
             routes=split_routes(routes),
             cached_tokens=cached,
+            cache_write_tokens=written,
+            model_key=key or model,
+            provider=provider or None,
+            took_ms=took,
+            messages=messages,
         )
         for (
             generation,
@@ -127,8 +146,49 @@ def curve_of(
             images,
             routes,
             cached,
+            written,
+            key,
+            provider,
+            took,
+            messages,
             *told,
         ) in reversed(list(newest))
+    )
+
+
+def with_cache_misses(points: Sequence[CurvePoint], most: int) -> tuple[CurvePoint, ...]:
+    """The newest so many of the points, each with why the provider's cache missed, by the figures
+    of the call before alone: its page also goes by texts and by names of tools."""
+    pairs = zip([None, *points], points, strict=False)
+    return tuple(
+        replace(point, cache_miss=_cache_miss(before, point)) for before, point in [*pairs][-most:]
+    )
+
+
+def _cache_miss(before: CurvePoint | None, point: CurvePoint) -> MissCause | None:
+    if before is None or before.generation != point.generation - 1:
+        return None
+    found = find_cache_miss(_cached_call(before), _cached_call(point))
+    return None if found is None else found.cause
+
+
+def _cached_call(point: CurvePoint) -> CachedCall:
+    fills = point.composition
+    return CachedCall(
+        id=point.call_id,
+        model_key=point.model_key,
+        provider=point.provider,
+        round_number=point.round_number,
+        prompt=Prompt(
+            tokens=point.prompt_tokens, cached=point.cached_tokens, written=point.cache_write_tokens
+        ),
+        started_at=point.at,
+        ended_at=None
+        if point.took_ms is None
+        else point.at + timedelta(milliseconds=point.took_ms),
+        tools_bytes=fills.tools if fills else None,
+        system_bytes=fills.system if fills else None,
+        sent_messages=point.messages,
     )
 
 
