@@ -54,12 +54,13 @@ class MissCause(StrEnum):
 class CachedCall:
     """A main call, as far as a cache of its prompt goes by it. None: not told, or not kept.
 
-    ended_at: when its answer was there. messages: of each, what tells it with all before it; a
-    system prompt is the first.
+    upstream_model: as its provider named what answered. ended_at: when its answer was there.
+    messages: of each, what tells it with all before it; a system prompt is the first.
     """
 
     id: str
     model_key: str
+    upstream_model: str | None
     provider: str | None
     round_number: int | None
     prompt: Prompt
@@ -142,7 +143,7 @@ def _cause(
     same: int | None,
     tools: ChangedTools | None,
 ) -> MissCause:
-    if _differ(before.model_key, call.model_key) or _differ(before.provider, call.provider):
+    if any(map(_differ, _answerer(before), _answerer(call))):
         return MissCause.MODEL_CHANGED
     if readable < LEAST_CACHED_TOKENS:
         return MissCause.TOO_SHORT
@@ -164,6 +165,11 @@ def _cause(
     if (call.started_at - before.started_at).total_seconds() > CACHE_SECONDS:
         return MissCause.MAY_HAVE_EXPIRED
     return MissCause.MESSAGES_CHANGED if is_rewritten else MissCause.UNKNOWN
+
+
+def _answerer(call: CachedCall) -> tuple[str | None, ...]:
+    """Who answered, by each of whose names a cache is another one."""
+    return call.model_key, call.upstream_model, call.provider
 
 
 def _differ(old: object, new: object) -> bool:

@@ -56,7 +56,7 @@ _ADVICE = {
     Advice.SURFACE: "show it to a person; sending it again will not help",
 }
 _MISSES = {
-    MissCause.MODEL_CHANGED: "another model or provider was asked",
+    MissCause.MODEL_CHANGED: "another model or provider answered",
     MissCause.FRESH_START: "a clear or a compaction began the prompt anew",
     MissCause.TOOLS_CHANGED: "the tools changed, which stand before everything else",
     MissCause.SYSTEM_CHANGED: "the system prompt changed",

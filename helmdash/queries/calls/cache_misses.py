@@ -34,6 +34,7 @@ def _cached_call(call: Call, payload: CallPayload | None) -> CachedCall:
     return CachedCall(
         id=call.name,
         model_key=call.model_key or call.model,
+        upstream_model=call.upstream_model or None,
         provider=call.provider or None,
         round_number=call.round_number,
         prompt=Prompt(

@@ -47,6 +47,7 @@ class CurvePoint:
     cached_tokens: int | None = None  # of the prompt's, those that the provider read from its cache
     cache_write_tokens: int | None = None
     model_key: str = ""
+    upstream_model: str | None = None
     provider: str | None = None
     took_ms: int | None = None
     messages: int | None = None  # how many of them were sent
@@ -98,6 +99,7 @@ def curve_of(
         "cached_tokens",
         "cache_write_tokens",
         "model_key",
+        "upstream_model",
         "provider",
         "latency_ms",
         "sent_messages",
@@ -124,6 +126,7 @@ def curve_of(
             cached_tokens=cached,
             cache_write_tokens=written,
             model_key=key or model,
+            upstream_model=upstream_model or None,
             provider=provider or None,
             took_ms=took,
             messages=messages,
@@ -148,6 +151,7 @@ def curve_of(
             cached,
             written,
             key,
+            upstream_model,
             provider,
             took,
             messages,
@@ -177,6 +181,7 @@ def _cached_call(point: CurvePoint) -> CachedCall:
     return CachedCall(
         id=point.call_id,
         model_key=point.model_key,
+        upstream_model=point.upstream_model,
         provider=point.provider,
         round_number=point.round_number,
         prompt=Prompt(

@@ -23,6 +23,7 @@ SYSTEM, USER, REPLY, MORE = "s", "u", "r", "m"
 BEFORE = CachedCall(
     id="before",
     model_key="m-1",
+    upstream_model="m-1-2026-05-01",
     provider="one",
     round_number=1,
     prompt=Prompt(tokens=50_000, cached=40_000, written=None),
@@ -63,6 +64,7 @@ CAUSES: list[tuple[dict[str, Any], dict[str, Any], MissCause]] = [
     ({}, later(301), MissCause.MAY_HAVE_EXPIRED),
     ({}, later(300), MissCause.UNKNOWN),
     ({}, {"model_key": "m-2"}, MissCause.MODEL_CHANGED),
+    ({}, {"upstream_model": "m-1-2026-08-01"}, MissCause.MODEL_CHANGED),
     ({}, {"provider": "two"}, MissCause.MODEL_CHANGED),
     # Who reports a call need not know.
     ({}, {"provider": None}, MissCause.UNKNOWN),
