@@ -114,11 +114,14 @@ class CacheMiss:
 def find_cache_miss(before: CachedCall, call: CachedCall) -> CacheMiss | None:
     """What a call's prompt was not read from the cache of, and why.
 
-    before: the main call before it in its conversation. None: the cache had nearly all, or one of
-    the calls does not tell.
+    before: the main call before it in its conversation. None: the cache had nearly all, one of the
+    calls does not tell, or `before` was made later.
     """
     had, has, read = before.prompt.tokens, call.prompt.tokens, call.prompt.cached
     if had is None or has is None or read is None:
+        return None
+    # What is told late is numbered behind calls that were made after it.
+    if call.started_at < before.started_at:
         return None
     readable = min(had, has)
     missed = readable - read

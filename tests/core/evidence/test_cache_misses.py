@@ -182,3 +182,7 @@ def test_how_many_messages_both_begin_with(
     assert found is not None
     assert found.same_messages == same
     assert (found.before, found.seconds_since) == ("before", 20.0)
+
+
+def test_a_call_that_is_told_late_is_not_held_against_a_later_one() -> None:
+    assert find_cache_miss(BEFORE, replace(AFTER, **later(-1))) is None
