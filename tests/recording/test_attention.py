@@ -14,6 +14,7 @@ from django.db import connection
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture, SentSizes
+from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.attention import AttentionReason, rank_of
 from helmdash.operations import triage
 from helmdash.operations.care.clearing import clear
@@ -23,6 +24,7 @@ from helmdash.queries.conversations import conversations, listing
 from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.records.models import Conversation
 from tests.factories import NOW
+from tests.operations.care_support import Talk
 from tests.recording.support import CAUTION, CRITICAL, HEALTHY, conversation, prompt, record
 
 
@@ -206,3 +208,41 @@ def test_a_snoozed_conversation_comes_back_with_trouble_of_another_kind(
 
     assert more_of_it == []
     assert told in reasons(project)
+
+
+@pytest.mark.parametrize("word", [Word.DONE, Word.SNOOZED])
+@pytest.mark.parametrize(
+    ("first", "better", "told"),
+    [
+        (CRITICAL, CRITICAL + 1, []),  # no call came, and nothing is worse
+        (CAUTION, CAUTION + 1, []),
+        (CAUTION, CRITICAL, ["critical"]),  # nobody has seen that
+        (HEALTHY, CRITICAL, ["critical"]),
+    ],
+)
+def test_what_was_put_aside_stays_so_when_another_door_tells_of_the_same_call(
+    project: ProjectInfo, word: Word, first: int, better: int, told: list[str]
+) -> None:
+    same = {"id": "anthropic:req_1", "model": "openai/gpt-4o"}
+    record(project, ok(first, routes=(CallRoute.TRANSCRIPT,), **same))
+    say(project, word, NOW)
+
+    record(project, ok(better, routes=(CallRoute.OTLP_LOG,), **same))
+
+    row = conversation(project)
+    assert row.prompt_tokens == better
+    assert reasons(project) == told
+    assert (row.snoozed_until is None) == (word is Word.DONE or bool(told))
+
+
+def test_what_was_done_stays_so_when_care_begins_to_count_it(project: ProjectInfo) -> None:
+    talk = Talk(project)
+    talk.call(CRITICAL)
+    say(project, Word.DONE, NOW)
+
+    talk.advance()
+    done = reasons(project)
+    talk.call(CRITICAL)
+
+    assert done == []
+    assert reasons(project) == ["critical"]

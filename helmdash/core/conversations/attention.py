@@ -108,6 +108,16 @@ def rank_of(standing: Standing) -> int:
     return next((_RANKS[each] for each in _reasons(standing)), 0)
 
 
+def rank_after(attention: int, *, before: int, now: int) -> int:
+    """The rank to keep where a conversation is known better, or cared for, and no call came since.
+
+    attention: the rank that is kept. before, now: those of its reasons. What somebody has put aside
+    (a kept rank of 0 though there is a reason) stays so, unless it turns out to be worse.
+    """
+    is_put_aside = before > 0 and not attention
+    return 0 if is_put_aside and now <= before else now
+
+
 def attention_of(standing: Standing) -> tuple[Attention, ...]:
     """Every reason, the worst first."""
     return tuple(

@@ -12,7 +12,7 @@ from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.care.remediation import CareState, Snapshot, new_round
 from helmdash.core.care.stored import whole_of
-from helmdash.core.conversations.attention import rank_of
+from helmdash.core.conversations.attention import rank_after, rank_of
 from helmdash.operations.care.values import Newest
 from helmdash.records.models import Call, Conversation, Round
 from helmdash.records.querysets import calls_of
@@ -80,9 +80,11 @@ class LockedConversation:
         """Tell the conversation which level is held: where the newest call's is unknown, somebody
         should look for that. Two queries."""
         self.row.refresh_from_db(fields=_STANDING)
+        before = rank_of(self.row)
         self.row.held_level = level.value if level else None
         if self.row.snoozed_until is None:
-            self.row.attention = rank_of(self.row)
+            kept, now = self.row.attention, rank_of(self.row)
+            self.row.attention = rank_after(kept, before=before, now=now)
         self.row.save(update_fields=["held_level", "attention"])
 
 

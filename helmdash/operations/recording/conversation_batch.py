@@ -11,7 +11,7 @@ from django.db.models import F
 
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
-from helmdash.core.conversations.attention import rank_of, with_newest
+from helmdash.core.conversations.attention import rank_after, rank_of, with_newest
 from helmdash.core.conversations.placement import ConversationState, take_call
 from helmdash.core.conversations.repeated_streams import NewestStream
 from helmdash.operations.recording.conversation_rows import (
@@ -136,7 +136,7 @@ class ConversationBatch:
             return
         if is_stored and (row.id, generation) in self._taken_over:
             return  # a later attempt of this transaction has the number
-        health = item.health
+        health, before = item.health, rank_of(row)
         if health.level.value != row.level:
             self._correct_change(
                 {
@@ -151,7 +151,9 @@ class ConversationBatch:
         _stand(row, item)
         if health.level is not Level.UNKNOWN:
             row.known_level = health.level.value
-        row.attention = rank_of(row)
+        row.attention = rank_after(row.attention, before=before, now=rank_of(row))
+        if row.attention:
+            row.snoozed_until = row.snoozed_rank = None
         self._touched[row.id] = row
         self._extend_round(row, item, row.round_number)
 
