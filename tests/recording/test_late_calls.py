@@ -1,4 +1,5 @@
-"""Late reports: a call that was under way at a clear belongs to the round before (place-4)."""
+"""Late reports: a call that was under way at a clear belongs to the round before, and what a
+transcript tells of long afterwards is of none (place-6)."""
 
 from __future__ import annotations
 
@@ -8,7 +9,13 @@ import pytest
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.lanes import Lane
-from helmdash.core.conversations.placement import LatestClear, is_as_large, is_late
+from helmdash.core.calls.routes import CallRoute
+from helmdash.core.conversations.placement import (
+    LatestClear,
+    is_as_large,
+    is_history,
+    is_late,
+)
 from helmdash.operations import care
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.conversation_batch import ConversationBatch
@@ -254,3 +261,48 @@ def test_what_is_late(over: dict[str, object], late: bool) -> None:
 )
 def test_what_has_not_lost_its_history(before: int | None, now: int | None, large: bool) -> None:
     assert is_as_large(before, now) is large
+
+
+# --- what a transcript tells of long afterwards
+
+
+def test_earlier_calls_of_a_transcript_leave_the_conversation_as_it_stands(
+    project: ProjectInfo,
+) -> None:
+    talk = Talk(project)
+    talk.turns(HEALTHY, 3)
+    before, peak = conversation(project), Round.objects.get().peak_prompt_tokens
+    then = {"conversation": "talk", "started_at": NOW - timedelta(hours=5)}
+    earlier = {**then, "routes": (CallRoute.TRANSCRIPT,)}
+    Conversation.objects.update(attention=0)
+
+    told = record(
+        project,
+        prompt(CRITICAL, **earlier),
+        prompt(None, **earlier, http_status=529, finish_reason=None),
+    )
+
+    row = conversation(project)
+    assert [(each.generation, each.round_number) for each in told] == [(4, None), (5, None)]
+    assert (row.level, row.prompt_tokens, row.attention) == ("healthy", HEALTHY, 0)
+    assert (row.generation, row.failures, row.latest_at) == (5, 1, before.latest_at)
+    assert row.started_at == NOW - timedelta(hours=5)
+    assert (HealthChange.objects.count(), Round.objects.get().peak_prompt_tokens) == (1, peak)
+    assert talk.turns(HEALTHY, 2) == ["none", "none"]  # care goes by the newest
+    assert Call.objects.get(generation=7).round_number == 1
+
+
+@pytest.mark.parametrize(
+    ("over", "is_past"),
+    [
+        ({}, True),
+        ({"is_transcript": False}, False),  # the clock of a program may be anything
+        ({"started_at": NOW - timedelta(minutes=10)}, False),  # it may have been under way
+        ({"started_at": NOW - timedelta(minutes=11)}, True),
+        ({"started_at": NOW + timedelta(hours=1)}, False),
+    ],
+)
+def test_what_is_history(over: dict[str, object], is_past: bool) -> None:
+    given = {"is_transcript": True, "started_at": NOW - timedelta(days=1)}
+
+    assert is_history(**{**given, **over}, newest_at=NOW) is is_past  # type: ignore[arg-type]

@@ -1,11 +1,13 @@
 """Where a call stands in its conversation: its generation, its round, and what it changes.
 
-Rule "place-5": calls are numbered in the order they are recorded; a call stays in the round that
+Rule "place-6": calls are numbered in the order they are recorded; a call stays in the round that
 is open, unless its context was given a fresh start: a compaction opens the next round. A clear
 opens it before its first call; what was under way then and is reported late belongs to the round
 before, and says nothing about the new one: its prompt would turn a fresh context red. A side call
 (core.calls.lanes) is not numbered, and is of no round. A stream that its client asks for again
-(core.conversations.repeated_streams) takes the generation of the attempt before it.
+(core.conversations.repeated_streams) takes the generation of the attempt before it. A call that a
+transcript tells of long after a later one was recorded is history: it is numbered, is of no round,
+and says nothing about how its conversation stands.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.values import quick_value
 
-PLACEMENT_VERSION = "place-5"
+PLACEMENT_VERSION = "place-6"
 
 # How a conversation stands, as its row has it, in a round that has no call yet: nothing of the
 # round before is left.
@@ -117,6 +119,17 @@ def is_late(
     if started_at is None or not is_earlier:
         return False
     return cleared.at - started_at <= _LONGEST_CALL and started_at != newest_at
+
+
+def is_history(*, is_transcript: bool, started_at: datetime, newest_at: datetime) -> bool:
+    """Whether a call was made before what is recorded of its conversation, whose newest call began
+    at `newest_at`: an agent's earlier transcript is imported behind its calls by another door.
+
+    is_transcript: no other door told of it. Transcripts alone count: they tell their calls in
+    order, and their times are no report's guess. A call on its way, or one of a slow clock, is
+    behind by _LONGEST_CALL at most.
+    """
+    return is_transcript and newest_at - started_at > _LONGEST_CALL
 
 
 def is_as_large(before: int | None, prompt_tokens: int | None) -> bool:

@@ -376,8 +376,11 @@ class CallBatch:
             attempt_of=row.generation,
         )
 
-    def _take_main(self, row: ConversationRow, item: Judged, opened_by: str) -> tuple[Judged, int]:
-        """Number a call in its conversation. Gives it as judged there, and its round's number."""
+    def _take_main(
+        self, row: ConversationRow, item: Judged, opened_by: str
+    ) -> tuple[Judged, int | None]:
+        """Number a call in its conversation. Gives it as judged there, and the number of its round;
+        None: it is of none."""
         again = self._repeated.find(row, item)
         if again is not None:
             self._require_unsent(row)

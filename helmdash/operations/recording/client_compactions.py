@@ -11,7 +11,11 @@ from helmdash.core.agents.contexts import are_alike, is_compacted, is_later
 from helmdash.core.agents.side_requests import COMPACTION
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.conversations.chains import Placing
-from helmdash.operations.recording.conversation_rows import ConversationRow, is_late_call
+from helmdash.operations.recording.conversation_rows import (
+    ConversationRow,
+    is_history_of,
+    is_late_call,
+)
 from helmdash.operations.recording.judged.judging import Judged
 from helmdash.records.querysets import calls_of
 
@@ -38,6 +42,8 @@ class ClientCompactions:
     def opened_by(self, row: ConversationRow, item: Judged) -> str:
         """What opens a round with this main call, before its conversation takes it in; "": it goes
         on with the round that is open."""
+        if is_history_of(row, item):
+            return ""
         told = item.capture.context
         if told is None and not self._may_have_asked(row):
             # Most calls: their client names no context, and asks for nothing beside them.

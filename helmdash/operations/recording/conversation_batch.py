@@ -18,6 +18,7 @@ from helmdash.operations.recording.conversation_rows import (
     CONVERSATION_COLUMNS,
     MOVING_COLUMNS,
     ConversationRow,
+    is_history_of,
     is_late_call,
     row_values,
 )
@@ -54,9 +55,13 @@ class ConversationBatch:
         *,
         opened_by: str = "",
         again: NewestStream | None = None,
-    ) -> int:
+    ) -> int | None:
         """Number the conversation's next call, with `opened_by` as the first of a new round, or as
-        another attempt at the newest one (`again`); gives the number of its round."""
+        another attempt at the newest one (`again`); gives the number of its round, None: of
+        none."""
+        if again is None and is_history_of(row, item):
+            self._take_history(row, item)
+            return None
         if again is None and is_late_call(row, item):
             return self._take_late(row, item)
         stood = standing_of(row) if again is None else again.before
@@ -168,6 +173,13 @@ class ConversationBatch:
         self._touched[row.id] = row
         self._extend_round(row, item, number)
         return number
+
+    def _take_history(self, row: ConversationRow, item: Judged) -> None:
+        """A call from before all that the conversation has: it has a number, and its conversation
+        stands as it does."""
+        row.generation += 1
+        _count(row, item)
+        self._touched[row.id] = row
 
     def moved_levels(self) -> Counter[int]:
         """By how many more of the conversations, or fewer, stand at each severity than before."""

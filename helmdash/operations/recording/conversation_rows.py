@@ -14,9 +14,11 @@ from operator import attrgetter
 
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.budgets.lines import DEFAULT_OPTIMAL_MAX_TOKENS
+from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.placement import (
     LatestClear,
     is_as_large,
+    is_history,
     is_late,
 )
 from helmdash.operations.recording.judged.judging import Judged
@@ -232,6 +234,20 @@ def is_late_call(row: ConversationRow, item: Judged) -> bool:
         newest_at=row.latest_at,
         is_as_large=lambda: is_as_large(_prompt_before(row), item.health.prompt_tokens),
     )
+
+
+def is_history_of(row: ConversationRow, item: Judged) -> bool:
+    """Whether the call was made before what the conversation has (core.conversations.placement)."""
+    return row.generation > 0 and is_history(
+        is_transcript=tuple(item.capture.routes) == (CallRoute.TRANSCRIPT,),
+        started_at=item.started_at,
+        newest_at=row.latest_at,
+    )
+
+
+def is_past(row: ConversationRow, item: Judged) -> bool:
+    """Whether the call says nothing about the open round: it is late, or history."""
+    return is_late_call(row, item) or is_history_of(row, item)
 
 
 def _prompt_before(row: ConversationRow) -> int | None:

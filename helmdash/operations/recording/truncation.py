@@ -22,7 +22,7 @@ from helmdash.core.truncation.detector import judge_cut
 from helmdash.core.truncation.sentences import evidence
 from helmdash.core.truncation.sizes import CutRule, Sizes, is_judgeable
 from helmdash.core.truncation.traces import Trace, model_mark, read_trace
-from helmdash.operations.recording.conversation_rows import ConversationRow, is_late_call
+from helmdash.operations.recording.conversation_rows import ConversationRow, is_past
 from helmdash.operations.recording.judged.judging import Judged
 from helmdash.queries.calls.cuts import newest_samples
 
@@ -127,7 +127,7 @@ class Cutting:
         capture = item.capture
         if item.health.prompt_tokens is None or item.status != "success":
             return item
-        if row is not None and is_late_call(row, item):
+        if row is not None and is_past(row, item):
             return item
         sizes = _sizes(item)
         model = capture.upstream_model or capture.model
