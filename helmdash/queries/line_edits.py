@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from helmdash.core.budgets.budget_rules import budget_problems
+from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget
 from helmdash.core.budgets.health import Health, HealthReason, assess
 from helmdash.core.budgets.judged import is_operators
@@ -168,6 +169,11 @@ def own_row(*, project_id: int, model: str, model_key: str) -> BudgetSpec:
     another figure is not to bring the limit down to the ceiling of the row that it is made from.
     """
     table = budgets.table(project_id=project_id)
+    return own_row_in(table, project_id=project_id, model=model, model_key=model_key)
+
+
+def own_row_in(table: BudgetTable, *, project_id: int, model: str, model_key: str) -> BudgetSpec:
+    """As `own_row`, of a table that is at hand. No query."""
     window = _told_window(table.lookup(model, key=model_key))
     if window is None:
         return table.row_to_edit(table.key_to_edit(model), project=str(project_id))

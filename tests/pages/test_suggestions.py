@@ -84,6 +84,49 @@ def test_an_accepted_figure_leaves_the_window_that_a_server_told(
     assert table.lookup("ollama/another").chars_per_token == 4.0
 
 
+@pytest.mark.parametrize(
+    ("model", "figure", "value", "told"),
+    [
+        # Of the fallback's figures, in words and as the limit will be.
+        ("acme/zed", "chars_per_token", 3.1, ("16,000 tokens", 16_000)),
+        ("acme/zed", "input_tokens", 24_575, ("24,575 tokens", 24_575)),
+        ("acme/zed", "context_length", 32_768, (None, 32_768)),  # the figure says it
+        # A row governs it, and a server told its window: both limits stay.
+        ("openai/gpt-4o", "chars_per_token", 3.1, (None, 128_000)),
+        ("openai/gpt-4o", "input_tokens", 24_575, (None, 128_000)),
+        ("nemo", "chars_per_token", 3.1, (None, 32_768)),
+    ],
+)
+def test_a_suggestion_says_beforehand_which_limit_its_model_will_have(
+    owner: Client,
+    project: ProjectInfo,
+    model: str,
+    figure: str,
+    value: float,
+    told: tuple[str | None, int],
+) -> None:
+    words, limit = told
+    record(make_capture(model="nemo", server_window=32_768), project=project)
+    today = getattr(budgets.table(project_id=project.id).row_of(model), figure)
+    one = make_suggestion(
+        project=project,
+        model=model,
+        model_key=model,
+        figure=figure,
+        changes={figure: value},
+        today={figure: today},
+    )
+
+    shown = _text(owner)
+    owner.post(f"/budgets/suggestions/{one.pk}/", {"do": "accept"})
+
+    assert budgets.table(project_id=project.id).lookup(model).limit_tokens == limit
+    assert ("it has none today" in shown) == (words is not None)
+    if words is not None:
+        assert f"a row of its own with {words}" in shown
+        assert "?key=acme%2Fzed" in shown
+
+
 def test_one_click_takes_an_accepted_edit_back(owner: Client, project: ProjectInfo) -> None:
     one = make_suggestion(project=project)
     address = f"/budgets/suggestions/{one.pk}/"

@@ -17,6 +17,7 @@ from helmdash.core.evidence.trialling import TrialState
 from helmdash.core.text.query_terms import term_text
 from helmdash.core.text.time_ranges import TimeRange
 from helmdash.queries.evidence.limits import LearnedLimit, LearnedLimits
+from helmdash.queries.evidence.limits_after import LimitAfter
 from helmdash.queries.evidence.suggestions import SuggestionView
 from helmdash.queries.evidence.trials import TrialArm, TrialView
 
@@ -65,6 +66,7 @@ class ShownTrial:
 class ShownSuggestion:
     """A suggestion; calls: the address of the calls it was learned from, concerned: of those that
     the edit is about, concerned_clean: of the clean ones among them, None where none are told.
+    limit: the model's once it is accepted; None: it stays as it is, or is the figure itself.
     before, after: of those that its effect is told by, and of the clean ones; "" where it is not
     decided. why: the
     sentence in pieces, each with the address of the calls that it counts, "" for plain text."""
@@ -75,6 +77,7 @@ class ShownSuggestion:
     calls: str
     concerned: str | None
     concerned_clean: str | None
+    limit: LimitAfter | None = None
     trial: ShownTrial | None = None
     before: str = ""
     before_clean: str = ""
@@ -82,8 +85,9 @@ class ShownSuggestion:
     after_clean: str = ""
 
 
-def shown(found: SuggestionView) -> ShownSuggestion:
-    """The suggestion with what the page adds."""
+def shown(found: SuggestionView, limit: LimitAfter | None = None) -> ShownSuggestion:
+    """The suggestion with what the page adds. limit: another one than today's, once it is
+    accepted."""
     touched = found.touched_query
     return ShownSuggestion(
         told=found,
@@ -100,6 +104,7 @@ def shown(found: SuggestionView) -> ShownSuggestion:
         calls=_calls(found, found.query or term_text("key", found.model_key)),
         concerned=_calls(found, touched) if touched else None,
         concerned_clean=_calls(found, f"{touched} outcome:clean") if touched else None,
+        limit=limit,
         trial=_shown_trial(found.trial, found.state) if found.trial else None,
         before=_beside(found, before_edit),
         before_clean=_beside(found, before_edit, "outcome:clean"),

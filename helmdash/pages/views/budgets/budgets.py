@@ -15,6 +15,7 @@ from helmdash.pages.render import PageRequest, show
 from helmdash.queries import preflight
 from helmdash.queries.budgets import budget_use, budgets
 from helmdash.queries.evidence import limits, suggestions
+from helmdash.queries.evidence.limits_after import limits_after
 
 # More than one looks through; a row is 3.6 kB of the page.
 _ROWS = 100
@@ -46,7 +47,8 @@ def budget_list(request: PageRequest) -> HttpResponse:
             project_id=project.id, now=timezone.now()
         )
         context["rooms"] = ROOM_WORDS
-        context["waiting"] = [shown(each) for each in inbox.waiting]
+        after = limits_after(project_id=project.id, found=inbox.waiting)
+        context["waiting"] = [shown(each, after.get(each.id)) for each in inbox.waiting]
         context["decided"] = [shown(each) for each in inbox.decided]
         context["more"] = inbox.more
     if model and not problem:
