@@ -158,7 +158,7 @@ def _prepare(request: ASGIRequest) -> _Ready | None:
         request.get_host()
         access, now = _may_record(request), timezone.now()
         read = _READERS[request.path]
-        return _Ready(access, read(request, caller=access.name, at=now), now)
+        return _Ready(access, read(request, access=access, at=now), now)
     except Exception:
         # Django meets the same and says so.
         return None

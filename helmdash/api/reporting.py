@@ -12,6 +12,7 @@ from datetime import datetime
 
 from django.http import HttpRequest
 
+from helmdash.api.auth import Access
 from helmdash.api.captures import read_batch
 from helmdash.api.parsing import read_body
 from helmdash.api.responding import Answered
@@ -32,20 +33,20 @@ class Report:
     respond: Callable[[Sequence[Recorded]], Answered]
 
 
-def read_single(request: HttpRequest, *, caller: str, at: datetime) -> Report:
-    """The report of one call. caller, at: who made it and when it began, where it does not say.
+def read_single(request: HttpRequest, *, access: Access, at: datetime) -> Report:
+    """The report of one call. access, at: who made it and when it began, where it does not say.
 
     Raises Problem.
     """
     told = read_body(request, reports.CALL)
-    capture = to_capture(told, route=CallRoute.API, caller=caller, at=at)
+    capture = to_capture(told, route=CallRoute.API, caller=access.name, at=at)
     return Report(captures=[capture], size=len(request.body), respond=_answer_single)
 
 
-def read_many(request: HttpRequest, *, caller: str, at: datetime) -> Report:
+def read_many(request: HttpRequest, *, access: Access, at: datetime) -> Report:
     """The report of a batch, of which only the good calls are to be stored; the rest as
     `read_single`. Raises Problem."""
-    good, rejected = read_batch(request, caller=caller, at=at)
+    good, rejected = read_batch(request, access=access, at=at)
 
     def respond(recorded: Sequence[Recorded]) -> Answered:
         duplicates = sum(item.duplicate for item in recorded)

@@ -25,15 +25,18 @@ _MAX_BATCH_CHARS = 2_000_000
 # is read at one look and given at the first after its file was quiet: within 2 s. Seconds.
 _LOOK_SECONDS = 0.4
 _SEARCH_SECONDS = 4.0
+# As the others that are left out are named, behind how many.
+_TOO_OLD = "calls older than the project keeps"
 
 
 @dataclass
 class Stored:
-    """What became of a batch: how many are new, how many were known, and by its place in the
-    batch why one was not taken."""
+    """What became of a batch: how many are new, how many were known, how many are older than the
+    project keeps its calls, and by its place in the batch why one was not taken."""
 
     new: int = 0
     known: int = 0
+    too_old: int = 0
     rejected: dict[int, str] = field(default_factory=dict)
 
 
@@ -253,5 +256,6 @@ class Importer:
             summary = self.summaries[agent]
             summary.new += stored.new
             summary.known += stored.known
+            summary.left_out[_TOO_OLD] += stored.too_old
             for index, reason in sorted(stored.rejected.items()):
                 summary.rejected.append(f"{own[index][0].origin}: {reason}")

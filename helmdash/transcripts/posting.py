@@ -147,9 +147,11 @@ def _read(answer: dict[str, Any]) -> Stored:
     return Stored(
         new=answer["stored"],
         known=answer["duplicates"],
+        too_old=sum(bool(each.get("is_too_old")) for each in answer.get("rejected", ())),
         rejected={
             each["index"]: "; ".join(_fault(fault) for fault in each.get("errors", ()))
             for each in answer.get("rejected", ())
+            if not each.get("is_too_old")
         },
     )
 
@@ -165,6 +167,7 @@ def _join(first: Stored, second: Stored, places: int) -> Stored:
     return Stored(
         new=first.new + second.new,
         known=first.known + second.known,
+        too_old=first.too_old + second.too_old,
         rejected={
             **first.rejected,
             **{index + places: reason for index, reason in second.rejected.items()},

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import timeit
+from datetime import timedelta
 from typing import Any
 
 import orjson
 import pytest
+from django.utils import timezone
 
 from helmdash.api.openapi import examples
 from helmdash.api.parsing import validate
@@ -16,6 +18,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
 from helmdash.doors.bodies.captures import to_capture
 from helmdash.doors.bodies.jsontext import load_json
+from helmdash.records.models import Project
 from tests.api.conftest import Door, fields_of
 
 
@@ -83,6 +86,7 @@ def test_one_nul_rejects_one_call(owner: Door) -> None:
     assert told["rejected"] == [
         {
             "index": 1,
+            "is_too_old": False,
             "errors": [{"field": "metadata.x", "message": "must not contain the character U+0000"}],
         }
     ]
@@ -160,3 +164,29 @@ def test_reading_a_call_is_cheap() -> None:
     reading = min(timeit.repeat(read, number=50))
     parsing = min(timeit.repeat(lambda: json.loads(text), number=50))
     assert reading < 6 * parsing
+
+
+def test_what_a_transcript_tells_of_a_time_that_is_not_kept_stays_out(owner: Door) -> None:
+    """A file that grew is read whole: what retention had deleted came back, and was counted once
+    more among the figures that outlive it."""
+    Project.objects.update(retention_days=60)
+    now = timezone.now()
+    told = [(route, days) for route in ("transcript", "api") for days in (61, 59)]
+    calls = [
+        _call(n, route=route, started_at=(now - timedelta(days=days)).isoformat())
+        for n, (route, days) in enumerate(told)
+    ]
+
+    answer = owner.post("/calls/batch", {"calls": calls}).json()
+
+    # Who reports a call by itself is told that it is stored, and it is.
+    assert [each["id"] for each in answer["results"]] == ["c1", "c2", "c3"]
+    assert answer["rejected"] == [
+        {
+            "index": 0,
+            "is_too_old": True,
+            "errors": [
+                {"field": "started_at", "message": "is older than the project keeps its calls"}
+            ],
+        }
+    ]

@@ -56,6 +56,17 @@ def test_the_archive_that_the_dashboard_serves_brings_a_home_into_it(
 
 
 @pytest.mark.django_db
+def test_what_the_project_keeps_no_longer_is_left_out_and_counted(tmp_path: Path) -> None:
+    project, home, said = make_project(retention_days=1), make_home(tmp_path), StringIO()
+
+    call_command("import_sessions", home=home, project=project.slug, stdout=said)
+
+    assert "claude: 11 calls older than the project keeps left out" in said.getvalue()
+    assert "not taken" not in said.getvalue()
+    assert calls.stored_ids(project_id=project.id, ids=[key for _, key, *_ in CALLS]) == set()
+
+
+@pytest.mark.django_db
 def test_the_servers_own_command_stores_each_call_once(tmp_path: Path) -> None:
     project, home = make_project(), make_home(tmp_path)
     said = [StringIO(), StringIO()]

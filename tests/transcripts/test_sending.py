@@ -81,14 +81,16 @@ def server(_server: Server) -> Server:
 
 def test_a_batch_is_sent_with_the_key_and_its_answer_is_read(server: Server) -> None:
     fault = {"index": 1, "errors": [{"field": "started_at", "message": "is in the future"}]}
-    server.answers = [(200, {}, {"stored": 1, "duplicates": 2, "rejected": [fault], "results": []})]
+    old = {"index": 0, "errors": [{"field": "started_at", "message": "…"}], "is_too_old": True}
+    answered = {"stored": 1, "duplicates": 2, "rejected": [old, fault], "results": []}
+    server.answers = [(200, {}, answered)]
 
     stored = ApiSender(f"{server.url}/", KEY)([{"id": "a"}, {"id": "b"}])
 
     assert server.came == [
         ("/api/v1/calls/batch", f"Bearer {KEY}", {"calls": [{"id": "a"}, {"id": "b"}]})
     ]
-    assert (stored.new, stored.known) == (1, 2)
+    assert (stored.new, stored.known, stored.too_old) == (1, 2, 1)
     assert stored.rejected == {1: "started_at is in the future"}
 
 

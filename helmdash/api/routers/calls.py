@@ -191,7 +191,7 @@ def get_call(request: HttpRequest, call_id: str) -> HttpResponse:
 
 def _store(request: HttpRequest, read: Callable[..., Report]) -> HttpResponse:
     access, now = access_of(request), timezone.now()
-    report = read(request, caller=access.name, at=now)
+    report = read(request, access=access, at=now)
     recorded = recorder().record_and_wait(
         project=access.project,
         captures=report.captures,

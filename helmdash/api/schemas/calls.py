@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 from typing_extensions import TypedDict
 
+from helmdash.answers import Doc
 from helmdash.api.fields import QUERY, Cursor, Limit, ListText, QueryText, TimeBound
 from helmdash.api.parsing import Shape
 from helmdash.core.budgets.levels import Level
@@ -72,6 +73,13 @@ class Rejected:
     """A call of a batch that was not stored, by its place in the batch, and why."""
 
     index: int
+    is_too_old: Annotated[
+        bool,
+        Doc(
+            "A transcript told of it, and it is older than the project keeps its calls: it need "
+            "not be sent again."
+        ),
+    ] = False
     errors: tuple[FieldFault, ...]
 
 

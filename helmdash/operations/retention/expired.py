@@ -80,7 +80,7 @@ class Retained:
 
 def count_expired(*, project: ProjectInfo, now: datetime) -> Retained:
     """What `delete_expired` would delete. Nothing when the project keeps everything."""
-    before = _line(project, now)
+    before = project.kept_since(now)
     if before is None:
         return Retained(calls=0, conversations=0, fits=0)
     return Retained(
@@ -95,7 +95,7 @@ def count_expired(*, project: ProjectInfo, now: datetime) -> Retained:
 
 def count_calls(*, project: ProjectInfo, now: datetime) -> int:
     """How many calls `delete_expired` would delete."""
-    before = _line(project, now)
+    before = project.kept_since(now)
     if before is None:
         return 0
     return Call.objects.filter(project_id=project.id, started_at__lt=before).count()
@@ -120,7 +120,7 @@ def delete_expired(
     require(actor, Right.ERASE, project_id=project.id)
     forget_pending(project=project, now=now, batch=batch)
     forget_awaited(project=project, now=now, batch=batch)
-    before = _line(project, now)
+    before = project.kept_since(now)
     if before is None:
         return Retained(calls=0, conversations=0, fits=0)
     where = (project.id, before, batch)
@@ -167,12 +167,6 @@ def forget_awaited(*, project: ProjectInfo, now: datetime, batch: int = BATCH_RO
     those are."""
     before = now - AWAITED_WITHIN
     return _in_steps(_delete_awaited, project.id, before, batch, partial(unheard, "spans"))
-
-
-def _line(project: ProjectInfo, now: datetime) -> datetime | None:
-    if project.retention_days is None:
-        return None
-    return now - timedelta(days=project.retention_days)
 
 
 def _in_steps(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -34,6 +34,10 @@ class ProjectInfo:
     remediation: bool = False
     text_days: int | None = None
     redaction_patterns: tuple[str, ...] = ()
+
+    def kept_since(self, now: datetime) -> datetime | None:
+        """Calls that began before this are not kept; None: all are."""
+        return None if self.retention_days is None else now - timedelta(days=self.retention_days)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.running import STOPPED
 from helmdash.core.calls.routes import CallRoute
-from helmdash.doors.bodies.captures import to_capture
+from helmdash.doors.bodies.captures import is_too_old, to_capture
 from helmdash.doors.bodies.reports import CallIn
 from helmdash.doors.validation import BadFields, Shape, unstorable
 from helmdash.operations.recording.calls import record_calls
@@ -85,17 +85,20 @@ class _Recording:
 
     def __call__(self, reports: Sequence[dict[str, Any]]) -> Stored:
         rejected: dict[int, str] = {}
-        captures = []
+        captures, too_old, now = [], 0, timezone.now()
+        kept_since = self._project.kept_since(now)
         for index, report in enumerate(reports):
             try:
                 call = _CALL.check(report, whole="call")
                 if faults := unstorable(report):
                     raise BadFields(faults)
-                captures.append(to_capture(call, route=CallRoute.TRANSCRIPT))
+                capture = to_capture(call, route=CallRoute.TRANSCRIPT)
+                if is_too_old(capture, kept_since):
+                    too_old += 1
+                else:
+                    captures.append(capture)
             except BadFields as error:
                 rejected[index] = str(error)
-        recorded = record_calls(
-            project=self._project, captures=captures, caller=_CALLER, now=timezone.now()
-        )
+        recorded = record_calls(project=self._project, captures=captures, caller=_CALLER, now=now)
         known = sum(each.duplicate for each in recorded)
-        return Stored(new=len(recorded) - known, known=known, rejected=rejected)
+        return Stored(new=len(recorded) - known, known=known, too_old=too_old, rejected=rejected)
