@@ -160,7 +160,7 @@ def failing(
         return Failing(is_rounded=found.is_rounded)
     before = _before(project_id, table, since, min(until or now, now))
     shown = sorted(groups, key=lambda each: (-groups[each].calls, each))[:MOST_GROUPS]
-    marks = _marks(project_id, shown, said_by)
+    marks = _marks(project_id, table, shown, said_by)
     times = _times(project_id, {each: groups[each] for each in shown}, since, until)
     all_of_them = [
         FailureGroup(
@@ -296,21 +296,28 @@ def _within(quarter: int, since: datetime | None) -> datetime:
 
 
 def _marks(
-    project_id: int, groups: Iterable[_Group], said_by: datetime | None
+    project_id: int, table: BudgetTable, groups: Sequence[_Group], said_by: datetime | None
 ) -> dict[_Group, GroupMark]:
-    """What was said last of each group; one that is open again has none. One query."""
-    wanted = list(groups)
+    """What was said last of each group; one that is open again has none. One query.
+
+    By the name that each word's model has by now: an alias may have come since, and calls are
+    grouped by it. People say little, so all words on these causes are read.
+    """
+    wanted = set(groups)
     rows = FailureMark.objects.filter(
-        project_id=project_id,
-        cause__in={each.cause for each in wanted},
-        model_key__in={each.model_key for each in wanted},
+        project_id=project_id, cause__in={each.cause for each in wanted}
     ).order_by("id")
     if said_by is not None:
         rows = rows.filter(at__lte=said_by)
-    found = {
-        _Group(row.cause, row.model_key): GroupMark(
+    found: dict[_Group, GroupMark] = {}
+    for row in rows:
+        told = _Group(row.cause, row.model_key)
+        group = told if told in wanted else _Group(row.cause, table.key_of(row.model_key))
+        found[group] = GroupMark(
             state=GroupState(row.state), by=row.by or "", at=row.at, until=row.until
         )
-        for row in rows
+    return {
+        each: mark
+        for each, mark in found.items()
+        if each in wanted and mark.state is not GroupState.OPEN
     }
-    return {each: mark for each, mark in found.items() if mark.state is not GroupState.OPEN}

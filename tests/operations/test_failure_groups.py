@@ -13,6 +13,7 @@ from helmdash.operations.rollups.folding import fold_all
 from helmdash.operations.triage import MUTE, mark_failures
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.failures import Failing, FailureGroup, GroupState, failing
+from helmdash.records.models import BudgetAlias
 from tests.factories import NOW, make_capture, make_project, record
 
 ANN = Person(name="ann", is_superuser=True)
@@ -158,3 +159,20 @@ def test_nothing_fails_where_every_call_gave_something(project: ProjectInfo) -> 
     record(make_capture(started_at=NOW), project=project)
 
     assert find(project).open == find(project).settled == ()
+
+
+@pytest.mark.parametrize("state", [GroupState.RESOLVED, GroupState.MUTED])
+def test_what_was_said_of_a_group_holds_when_its_model_gets_another_name(
+    project: ProjectInfo, state: GroupState
+) -> None:
+    fail(project, NOW - HOUR, model="resold/gpt-4o", provider=None)
+    (group,) = find(project).open
+    say(project, group, state, NOW)
+
+    BudgetAlias.objects.create(prefix="resold/", target="openai/")
+
+    found = find(project)
+    assert (found.open, [each.model_key for each in found.settled]) == ((), ["openai/gpt-4o"])
+    # The newest word counts, by whichever name.
+    say(project, found.settled[0], GroupState.OPEN, NOW)
+    assert [each.mark for each in find(project).open] == [None]
