@@ -158,6 +158,7 @@ def test_a_backup_under_load_is_restored_elsewhere_with_every_call_once(
     kill(process)
 
     restored = done(other, "manage.py", "restore", str(archive))
+    assert "may enter again: look at Settings, Keys and Members" in restored
     listed, _, looked = python(other, LOOK).partition("\n")
 
     assert (

@@ -42,5 +42,7 @@ class Command(BaseCommand):
             raise CommandError(f"{where}: {error.strerror or error}") from None
         self.stdout.write(
             f"Restored {found.rows} rows of {len(found.tables)} tables, as of {found.made_at}. "
-            f"Start the server with `{COMMAND} up`."
+            f"Start the server with `{COMMAND} up`.\n"
+            "Keys that were revoked since then, and people who were removed, may enter again: look "
+            "at Settings, Keys and Members."
         )
