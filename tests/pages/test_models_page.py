@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from helmdash.core.calls.capture import SentSizes
 from helmdash.core.rollups.figures import Marginal
@@ -237,6 +239,35 @@ def test_of_models_beyond_number_those_with_most_calls_are_shown(
     assert set(re.findall(r'title="(made/up-[0-9]+)"', html)) == set(named[3:-2])
     assert "The 200 models with most calls are shown, of 205." in text
     assert set(re.findall(r'title="(made/up-[0-9]+)"', rare)) == {named[0]}
+
+
+def test_each_number_of_a_row_leads_to_as_many_calls(owner: Client, project: ProjectInfo) -> None:
+    """A row is a model's calls of one purpose and variant: links without the variant led to those
+    of all, and links to suspected cuts to those of every purpose and time."""
+    lately, long_ago = timezone.now() - timedelta(hours=1), timezone.now() - timedelta(days=30)
+    cut = {"usage": {"prompt_tokens": 2_050}, "sent": SentSizes(bytes=90_000)}
+    ends: list[dict[str, Any]] = [
+        {},
+        {"usage": None, "raw_content_len": 0, "finish_reason": None},
+        {"usage": None, "http_status": 500},
+        cut,
+    ]
+    for purpose in ("chat", "plan", "route", "title"):
+        for variant in ("full_steps", "single_pick", None, None):
+            given = {"model": "ollama/llama3.1:8b", "purpose": purpose, "prompt_variant": variant}
+            made = [make_capture(started_at=lately, **given, **told) for told in ends]
+            record(*made, project=project)
+    record(make_capture(model="ollama/llama3.1:8b", started_at=long_ago, **cut), project=project)
+
+    html, _ = read(owner, "/models/?range=24h")
+
+    links = re.findall(r'<a class="failures" href="([^"]+)">.*?([0-9]+) of [0-9]+<', html)
+    cuts = re.findall(r'<a class="sub is-caution" href="([^"]+)">([0-9]+) suspected', html)
+    assert min(len(links), len(cuts)) > 5
+    for address, number in links + cuts:
+        listed = owner.get(unescape(address).replace("/calls/?", "/export/calls.csv?"))
+        rows = listed.getvalue().decode().strip().splitlines()
+        assert (address, len(rows) - 1) == (address, int(number))
 
 
 def test_of_prompt_variants_beyond_number_those_with_most_calls_are_shown(

@@ -16,13 +16,14 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from helmdash.core.calls.outcomes import CallOutcome, causes_of
+from helmdash.core.rollups.facts import NO_VARIANT
 from helmdash.pages.parts import words
 from helmdash.pages.parts.charts.heat_map import Cell
 from helmdash.pages.parts.lists.row_markup import sub
 from helmdash.pages.templatetags import formats
 from helmdash.pages.templatetags.links import same_page
 from helmdash.queries.calls.spending import ClientSpending, ModelSpending
-from helmdash.queries.models import OTHER, ModelRow, Rate
+from helmdash.queries.models import ModelRow, Rate
 
 register = template.Library()
 
@@ -45,11 +46,19 @@ _HOLE = "\0"
 def _failure_cells(row: ModelRow, carried: Mapping[str, str], calls: str) -> str:
     """How many of a row's calls ended in each way that is not clean, as the way to these calls: by
     their causes."""
-    asked = {**row.asked(_HOLE), "purpose": row.purpose, **carried}
-    # What figures count together no list of calls can be asked for.
-    told = urlencode({name: said for name, said in asked.items() if said and said != OTHER})
-    page = escape(f"{calls}?{told}")
+    page = escape(f"{calls}?{urlencode(_of_row(row, carried, query=_HOLE))}")
     return "".join(_failure_cell(getattr(row, outcome), outcome, page) for outcome in _FAILED)
+
+
+def _of_row(row: ModelRow, carried: Mapping[str, str], *, query: str = "") -> dict[str, str]:
+    """Filters of the list of calls that has just this row's, of these those of a query."""
+    asked = {
+        **row.asked(query),
+        "purpose": row.purpose,
+        "variant": row.prompt_variant or NO_VARIANT,
+        **carried,
+    }
+    return {name: said for name, said in asked.items() if said}
 
 
 def _failure_cell(rate: Rate, outcome: CallOutcome, page: str) -> str:
@@ -95,20 +104,21 @@ def rate_rows(context: template.Context, rows: Sequence[ModelRow]) -> SafeString
     calls = reverse("calls")
     carried: Mapping[str, str] = context["form"].carried if "form" in context else {}
     return mark_safe(  # noqa: S308  (what is no markup of ours is escaped below)
-        "".join(_rate_row(row, here, calls, _failure_cells(row, carried, calls)) for row in rows)
+        "".join(_rate_row(row, here, calls, carried) for row in rows)
     )
 
 
-def _rate_row(row: ModelRow, here: str, calls: str, failed: str) -> str:
+def _rate_row(row: ModelRow, here: str, calls: str, carried: Mapping[str, str]) -> str:
     model, purpose, variant = escape(row.name), escape(row.purpose), row.prompt_variant
     address = here.replace(quote_plus(_HOLE), escape(quote_plus(row.name)))
     said = escape(variant) if variant else ""
     return (
         '<tbody class="rate"><tr>\n  <th scope="row">'
         f'<a class="id" data-row href="{address}" title="{escape(row.model_key)}">{model}</a>'
-        f"{_spellings(row)}{_suspected(row, calls)}</th>\n"
+        f"{_spellings(row)}{_suspected(row, carried, calls)}</th>\n"
         f'  <td data-name="Purpose"><span><strong>{purpose}</strong>{_sub(said)}</span></td>\n'
-        f'  <td data-name="Clean">{formats.interval(row.clean)}</td>\n  {failed}\n'
+        f'  <td data-name="Clean">{formats.interval(row.clean)}</td>\n'
+        f"  {_failure_cells(row, carried, calls)}\n"
         '</tr><tr class="more-of"><td colspan="7"><details>'
         '<summary class="small">Finish reasons and prompt sizes<span class="sr">'
         f' of {model}, {purpose} {said}</span></summary><div class="two">\n'
@@ -127,10 +137,10 @@ def _spellings(row: ModelRow) -> str:
     return f'<span class="id sub" title="other spellings of the same model">{said}{more}</span>'
 
 
-def _suspected(row: ModelRow, calls: str) -> str:
+def _suspected(row: ModelRow, carried: Mapping[str, str], calls: str) -> str:
     if not row.suspected_cuts:
         return ""
-    asked = escape(urlencode({**row.asked(), "level_reason": "suspected_cut"}))
+    asked = escape(urlencode({**_of_row(row, carried), "level_reason": "suspected_cut"}))
     noun = "suspected cut" if row.suspected_cuts == 1 else "suspected cuts"
     return f'<a class="sub is-caution" href="{calls}?{asked}">{row.suspected_cuts:,} {noun}</a>'
 
