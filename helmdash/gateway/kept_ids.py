@@ -103,7 +103,8 @@ async def _has_made(
     if not isinstance(reply_id, str) or not reply_id or "\x00" in reply_id:
         return False
     project_id = exchange.key_context.caller.project.id
-    return await keepers.find(project_id, reply_id) == endpoint.name
+    keeper = await keepers.find(project_id, reply_id)
+    return keeper is not None and keeper.is_that_of(endpoint)
 
 
 def _named_in(

@@ -24,6 +24,7 @@ from helmdash.providers.openai_responses.kept import EndedInStream, ended_reply,
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.wire import Reply
 from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.calls.kept_replies import Keeper
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
 
@@ -42,7 +43,7 @@ async def answer(
     parameters beyond number."""
     path = request.route.kept or ""
     reply_id = path.partition("/")[0]
-    endpoint = await _keeper(request, keepers, reply_id)
+    keeper, endpoint = await _keeper(request, keepers, reply_id)
     try:
         asked = kept_request(
             path, endpoint=endpoint, method=scope["method"], query=scope["query_string"]
@@ -53,7 +54,7 @@ async def answer(
 
     async def note(reply: Reply | None) -> None:
         if reply is not None:
-            await _note_end(project, reply_id, reply, keepers)
+            await _note_end(project, reply_id, reply, keepers, is_own=keeper.is_own)
 
     try:
         await _relay(endpoint, asked, path, responder, client, note)
@@ -64,7 +65,7 @@ async def answer(
 
 
 async def _note_end(
-    project: ProjectInfo, reply_id: str, reply: Reply, keepers: ReplyKeepers
+    project: ProjectInfo, reply_id: str, reply: Reply, keepers: ReplyKeepers, *, is_own: bool
 ) -> None:
     """Before the client has its answer. What is missed now is told anew whenever somebody asks."""
     status: Status = "success"
@@ -80,7 +81,7 @@ async def _note_end(
         error_message=reply.error.message if reply.error is not None else None,
     )
     try:
-        await keepers.complete(project, reply_id, later)
+        await keepers.complete(project, reply_id, later, is_own=is_own)
     except DatabaseUnavailable:
         _log.warning("The end of a response could not be added to its call.")
     except Exception:
@@ -88,11 +89,14 @@ async def _note_end(
         _log.exception("The end of a response could not be added to its call.")
 
 
-async def _keeper(request: GatewayRequest, keepers: ReplyKeepers, reply_id: str) -> Endpoint:
-    name = await keepers.find(request.key_context.caller.project.id, reply_id)
-    for endpoint in request.key_context.endpoints:
-        if endpoint.name == name and endpoint.may_speak(WireFormat.RESPONSES):
-            return endpoint
+async def _keeper(
+    request: GatewayRequest, keepers: ReplyKeepers, reply_id: str
+) -> tuple[Keeper, Endpoint]:
+    keeper = await keepers.find(request.key_context.caller.project.id, reply_id)
+    if keeper is not None:
+        for endpoint in request.key_context.endpoints:
+            if keeper.is_that_of(endpoint) and endpoint.may_speak(WireFormat.RESPONSES):
+                return keeper, endpoint
     raise unknown_reply(reply_id)
 
 

@@ -17,7 +17,7 @@ from helmdash.doors.faults import DatabaseUnavailable
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.recording.later_replies import LaterReply, complete_call
 from helmdash.queries.access.access import ProjectInfo
-from helmdash.queries.calls.kept_replies import find_keeper, is_only_project
+from helmdash.queries.calls.kept_replies import Keeper, find_keeper, is_only_project
 
 Answer = TypeVar("Answer")
 
@@ -32,7 +32,7 @@ class ReplyKeepers:
     """Which upstream keeps which reply; one for each gateway, used on its event loop."""
 
     def __init__(self) -> None:
-        self._recent: OrderedDict[tuple[int, str], str] = OrderedDict()
+        self._recent: OrderedDict[tuple[int, str], Keeper] = OrderedDict()
         # A thread of its own: the connection of a thread that others use may be on another file.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="gateway-replies")
 
@@ -44,12 +44,13 @@ class ReplyKeepers:
         """Keep in mind where the reply of a call lies that has just ended."""
         if capture.kept_reply_id is None or capture.provider is None:
             return
-        self._recent[project_id, capture.kept_reply_id] = capture.provider
+        keeper = Keeper(capture.provider, bool(capture.is_kept_by_own))
+        self._recent[project_id, capture.kept_reply_id] = keeper
         while len(self._recent) > _MOST_RECENT:
             self._recent.popitem(last=False)
 
-    async def find(self, project_id: int, reply_id: str) -> str | None:
-        """The name of the upstream; None: the project has made no such reply. Raises
+    async def find(self, project_id: int, reply_id: str) -> Keeper | None:
+        """Who keeps the reply; None: the project has made no such one. Raises
         DatabaseUnavailable."""
         known = self._recent.get((project_id, reply_id))
         if known is not None:
@@ -60,19 +61,20 @@ class ReplyKeepers:
             found = await self._stored(project_id, reply_id)
         return found
 
-    async def complete(self, project: ProjectInfo, reply_id: str, reply: LaterReply) -> None:
-        """Add how a reply ended to the call that made it, where that was not known. Raises
-        DatabaseUnavailable."""
+    async def complete(
+        self, project: ProjectInfo, reply_id: str, reply: LaterReply, *, is_own: bool
+    ) -> None:
+        """Add how a reply ended to the call that made it, where that was not known. is_own: as of
+        its keeper. Raises DatabaseUnavailable."""
         now = datetime.now(UTC)
-        await self._asked(
-            partial(complete_call, project=project, reply_id=reply_id, reply=reply, now=now)
-        )
+        asked = partial(complete_call, project=project, reply_id=reply_id, is_own=is_own)
+        await self._asked(partial(asked, reply=reply, now=now))
 
     async def is_only_project(self) -> bool:
         """Whether all that upstreams keep is one project's. Raises DatabaseUnavailable."""
         return await self._asked(is_only_project)
 
-    async def _stored(self, project_id: int, reply_id: str) -> str | None:
+    async def _stored(self, project_id: int, reply_id: str) -> Keeper | None:
         return await self._asked(partial(find_keeper, project_id=project_id, reply_id=reply_id))
 
     async def _asked(self, question: Callable[[], Answer]) -> Answer:

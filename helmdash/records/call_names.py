@@ -40,6 +40,9 @@ MOST_OF_ID: Final = 1_000
 # begin so. No door takes control characters in one (doors.bodies.fields.ClientId), and ids from
 # OTLP begin with a word of ours.
 _REPLY: Final = "\x1freply:"
+# The same of an account of the project's own. Its server is the project's choice and may say any
+# id, so what it says proves nothing of an account that others share.
+_OWN_REPLY: Final = "\x1freply-own:"
 
 
 class Place(NamedTuple):
@@ -286,15 +289,16 @@ def insert_names(rows: Sequence[Mapping[str, Any]]) -> None:
     insert_rows(CallName, [name_row(row) for row in rows])
 
 
-def reply_name(reply_id: str) -> str:
-    """The second name of a call whose reply its provider keeps under this id."""
-    return f"{_REPLY}{reply_id}"
+def reply_name(reply_id: str, *, is_own: bool) -> str:
+    """The second name of a call whose reply its provider keeps under this id; is_own: for an
+    account of the project's own."""
+    return f"{_OWN_REPLY if is_own else _REPLY}{reply_id}"
 
 
 def insert_reply_names(rows: Mapping[str, Mapping[str, Any]]) -> None:
     """Note by which ids providers keep the replies of calls that are being inserted: the rows of
-    the calls, by the ids. Of an id that came before, the first call keeps it."""
-    add_names((reply_name(each), row) for each, row in rows.items())
+    the calls, by their reply_name. Of an id that came before, the first call keeps it."""
+    add_names(rows.items())
 
 
 def add_names(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> None:

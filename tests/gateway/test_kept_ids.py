@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
-from tests.gateway.world import OWN_RESPONSES, RESPONSES, STRANGER, World, model_of, open_http
+from tests.gateway.world import (
+    OTHER_PROJECT,
+    OWN_RESPONSES,
+    RESPONSES,
+    STRANGER,
+    World,
+    model_of,
+    open_http,
+)
 
 pytestmark = pytest.mark.xdist_group("gateway")
 
@@ -106,6 +115,54 @@ def test_a_response_is_no_other_projects(world: World, path: str, mark: str) -> 
     assert refused.status_code == 400
     assert refused.json()["error"]["code"] == "previous_response_not_found"
     assert len(world.fleet.responses.seen(mark)) == 2
+
+
+# An upstream of the other project's own, by the name of one that all share; `made` says whether
+# there is one.
+_OWN_BY_THAT_NAME = """
+from helmdash.records.models import Project, Upstream
+from helmdash.records.access.secrets import seal
+named = dict(name={name!r}, project=Project.objects.get(slug={other!r}))
+Upstream.objects.filter(**named).delete()
+if {made!r}:
+    shared = Upstream.objects.get(name={name!r}, project=None)
+    Upstream.objects.create(
+        **named, kind="openai", base_url=shared.base_url, key_encrypted=seal("sk-of-the-other"),
+        allow_private=True, models_served="answer-*", formats="responses",
+    )
+"""
+
+
+def _own_by_that_name(world: World, *, made: bool) -> None:
+    code = _OWN_BY_THAT_NAME.format(name=RESPONSES, other=OTHER_PROJECT, made=made)
+    done = world.served.manage("shell", "-c", code)
+    assert done.returncode == 0, done.stderr
+    time.sleep(1.0)  # what holds for a key is at most 0.9 s old
+
+
+def test_what_an_own_server_calls_a_reply_is_not_what_the_shared_one_keeps(
+    world: World, mark: str
+) -> None:
+    """A server of the other project's choice may say any id, also that of somebody's response."""
+    model = model_of(RESPONSES, "plain", mark)
+    made = world.post(PATHS[0], {"model": model, "input": "Hello?"}).json()["id"]
+    said = {"model": model, "input": [], "previous_response_id": made}
+    with open_http(world.url, STRANGER) as stranger:
+        _own_by_that_name(world, made=True)
+        claimed = stranger.post(PATHS[0], json={"model": model, "input": "Hello?"}).json()["id"]
+        own = [stranger.get(f"{PATHS[0]}/{made}"), stranger.post(PATHS[0], json=said)]
+
+        _own_by_that_name(world, made=False)
+        shared = [
+            stranger.get(f"{PATHS[0]}/{made}"),
+            stranger.delete(f"{PATHS[0]}/{made}"),
+            *(stranger.post(path, json=said) for path in PATHS),
+        ]
+
+    assert claimed == made
+    assert [each.status_code for each in own] == [200, 200]
+    assert [each.status_code for each in shared] == [404, 404, 400, 400, 400]
+    assert world.http.get(f"{PATHS[0]}/{made}").status_code == 200
 
 
 def test_what_a_projects_own_key_reaches_is_the_projects(world: World, mark: str) -> None:

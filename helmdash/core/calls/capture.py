@@ -136,6 +136,7 @@ class Capture:
     server_window: int | None = None  # tokens of context the upstream says the model has
     reasoning_len: int | None = None  # bytes of reasoning that came beside the content
     kept_reply_id: str | None = None  # by which the provider keeps the reply
+    is_kept_by_own: bool | None = None  # for an account of the project's own; None: it keeps none
     may_be_truncated: bool | None = None  # the provider was told to leave out what does not fit
     links: ChainLinks | None = None  # what tells the conversation where none was named
     beside: Beside | None = None  # for whoever asked for an answer; read and never stored

@@ -40,6 +40,7 @@ from helmdash.records.access.keyed_hash import hash_text
 from helmdash.records.call_names import (
     insert_names,
     insert_reply_names,
+    reply_name,
 )
 from helmdash.records.models import Call, CallPayload, Payload, StoredMessage, TrialCall
 from helmdash.records.statements import partitions
@@ -257,7 +258,7 @@ class CallBatch:
         insert_names(self._call_rows)
         insert_reply_names(
             {
-                reply_id: row
+                reply_name(reply_id, is_own=bool(item.capture.is_kept_by_own)): row
                 for row, item in zip(self._call_rows, self.items, strict=True)
                 if (reply_id := item.capture.kept_reply_id)
             }

@@ -42,10 +42,14 @@ class LaterReply:
     error_message: str | None = None
 
 
-def complete_call(*, project: ProjectInfo, reply_id: str, reply: LaterReply, now: datetime) -> bool:
+def complete_call(
+    *, project: ProjectInfo, reply_id: str, is_own: bool, reply: LaterReply, now: datetime
+) -> bool:
     """Add to the call that made a response what is known of its end; whether there was one that
-    did not know it. One query where there is nothing to add."""
-    place = find_places(project.id, [reply_name(reply_id)]).get(reply_name(reply_id))
+    did not know it. is_own: of an account of the project's own. One query where there is nothing
+    to add."""
+    name = reply_name(reply_id, is_own=is_own)
+    place = find_places(project.id, [name]).get(name)
     if place is None:
         return False
     rules = budgets.table(project_id=project.id)

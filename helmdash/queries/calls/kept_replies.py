@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from helmdash.core.calls.routes import CallRoute, split_routes
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.records.call_names import find_call, reply_name
 from helmdash.records.models import Project
 
@@ -13,10 +16,29 @@ def is_only_project() -> bool:
     return Project.objects.filter(is_demo=False)[:2].count() < 2
 
 
-def find_keeper(*, project_id: int, reply_id: str) -> str | None:
-    """The upstream that keeps a reply of a project's call; None: the project has made none of this
-    id through the gateway, or its call is gone. Two queries."""
-    calls = find_call(project_id, reply_name(reply_id))
-    provider, routes = calls.values_list("provider", "routes").first() or (None, None)
-    # What a client reports of its calls proves nothing of who made a reply.
-    return provider or None if CallRoute.GATEWAY in split_routes(routes) else None
+class Keeper(NamedTuple):
+    """An upstream that keeps a reply; is_own: with a key of the project's own."""
+
+    upstream: str
+    is_own: bool
+
+    def is_that_of(self, endpoint: Endpoint) -> bool:
+        """Whether the endpoint may be asked for the reply.
+
+        A project may have an upstream of its own by the name of a shared one, and end it again:
+        then what its server called a reply is not what the shared account keeps by that id.
+        """
+        return self.upstream == endpoint.name and not (self.is_own and endpoint.is_shared)
+
+
+def find_keeper(*, project_id: int, reply_id: str) -> Keeper | None:
+    """Who keeps a reply of a project's call; None: the project has made none of this id through the
+    gateway, or its call is gone. Of an id that both kinds of accounts have, the shared one's. Two
+    queries, four where there is none of a shared account."""
+    for is_own in (False, True):
+        calls = find_call(project_id, reply_name(reply_id, is_own=is_own))
+        provider, routes = calls.values_list("provider", "routes").first() or (None, None)
+        # What a client reports of its calls proves nothing of who made a reply.
+        if provider and CallRoute.GATEWAY in split_routes(routes):
+            return Keeper(provider, is_own)
+    return None

@@ -95,6 +95,7 @@ def capture_of(exchange: Exchange) -> Capture:
         refused_window=exchange.refused_window,
         links=links,
         kept_reply_id=kept_id,
+        is_kept_by_own=_is_kept_by_own(exchange) if kept_id else None,
         may_be_truncated=request.may_truncate if request is not None else None,
         started_at=exchange.started_at,
         metadata=metadata,
@@ -151,6 +152,10 @@ def _kept_id(exchange: Exchange, reply: Reply) -> str | None:
     keeps = exchange.is_native and request is not None and request.keeps_reply
     is_usable = reply.id is not None and len(reply.id) <= MOST_REPLY_ID_CHARS
     return reply.id if keeps and is_usable else None
+
+
+def _is_kept_by_own(exchange: Exchange) -> bool:
+    return exchange.endpoint is not None and not exchange.endpoint.is_shared
 
 
 def _is_whole(request: ChatRequest | None) -> bool:
