@@ -10,7 +10,7 @@ from time import monotonic
 
 from helmdash.core.budgets.model_names import split_window
 from helmdash.core.calls.completion import UnknownModel
-from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Account, Endpoint
 from helmdash.core.upstreams.upstream_variables import advice_for
 from helmdash.providers.registry import ModelRoute, choose, is_glob
 from helmdash.upstream.client import UpstreamClient
@@ -46,8 +46,8 @@ class Listings:
     def __init__(self, client: UpstreamClient) -> None:
         self.formats = SpokenFormats()
         self._client = client
-        self._known: dict[tuple[str, str], _Listing] = {}
-        self._asking: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._known: dict[Account, _Listing] = {}
+        self._asking: dict[Account, asyncio.Task[None]] = {}
         # Models that were found without asking, among these very endpoints and lists.
         self._found: dict[str, tuple[Sequence[Endpoint], ModelRoute]] = {}
 
@@ -82,7 +82,7 @@ class Listings:
             self._found.clear()
         self._found[model] = (endpoints, found)
 
-    def _keep(self, key: tuple[str, str], listing: _Listing) -> None:
+    def _keep(self, key: Account, listing: _Listing) -> None:
         self._known[key] = listing
         self._found.clear()
 
@@ -106,7 +106,7 @@ class Listings:
 
     def window(self, endpoint: Endpoint, model: str) -> int | None:
         """The window (tokens) that the upstream lists for a model; None: not known. Asks nobody."""
-        known = self._known.get(_key(endpoint))
+        known = self._known.get(endpoint.account)
         return known.windows.get(model.lower()) if known is not None else None
 
     def learn(self, endpoint: Endpoint) -> None:
@@ -115,7 +115,7 @@ class Listings:
         Every five minutes where it tells windows, for a server may be set up anew, or could not
         list (one that loads its model will); every hour where its list has none. On the event loop.
         """
-        known = self._known.get(_key(endpoint))
+        known = self._known.get(endpoint.account)
         if known is None or known.learn_at < monotonic():
             self._task(endpoint)
 
@@ -131,7 +131,7 @@ class Listings:
         return {
             each.name: listing.ids
             for each in endpoints
-            if (listing := self._known.get(_key(each))) is not None
+            if (listing := self._known.get(each.account)) is not None
         }
 
     async def _ask(self, endpoints: Sequence[Endpoint]) -> None:
@@ -139,13 +139,13 @@ class Listings:
         due = [
             each
             for each in endpoints
-            if (known := self._known.get(_key(each))) is None or known.until < moment
+            if (known := self._known.get(each.account)) is None or known.until < moment
         ]
         if due:
             await asyncio.wait([self._task(each) for each in due], timeout=_PATIENCE_S)
 
     def _task(self, endpoint: Endpoint) -> asyncio.Task[None]:
-        key = _key(endpoint)
+        key = endpoint.account
         task = self._asking.get(key)
         if task is None:
             task = asyncio.get_running_loop().create_task(self._load(endpoint))
@@ -160,10 +160,10 @@ class Listings:
             windows = {name.lower(): tokens for name, tokens in listed.windows.items()}
             learn_at = moment + (_MAX_AGE_S if windows else _SILENT_S)
             listing = _Listing(listed.ids, moment + _MAX_AGE_S, windows, learn_at)
-            self._keep(_key(endpoint), listing)
+            self._keep(endpoint.account, listing)
         except Exception as error:
             log.info("the upstream %s did not list its models: %s", endpoint.name, error)
-            before = self._known.get(_key(endpoint))
+            before = self._known.get(endpoint.account)
             moment = monotonic()
             listing = _Listing(
                 before.ids if before else (),
@@ -171,11 +171,7 @@ class Listings:
                 before.windows if before else {},
                 moment + _MAX_AGE_S,
             )
-            self._keep(_key(endpoint), listing)
-
-
-def _key(endpoint: Endpoint) -> tuple[str, str]:
-    return (endpoint.name, endpoint.base_url)
+            self._keep(endpoint.account, listing)
 
 
 def _has_globs(endpoint: Endpoint) -> bool:

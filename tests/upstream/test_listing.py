@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.upstream.listing import probe
+from helmdash.upstream.listings import Listings
 from tests.upstream.servers import KEY, Exchange, calling, endpoint, run, serving
 
 
@@ -96,5 +99,33 @@ def test_an_upstream_that_may_not_be_called_says_what_to_tick() -> None:
 
             assert not result.ok
             assert "only where private addresses are allowed" in result.message
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    "other", [{"api_key": "sk-of-another-project"}, {"api_key": None}, {"allow_private": False}]
+)
+def test_what_one_key_was_told_is_no_other_rows_of_the_same_name(other: dict[str, Any]) -> None:
+    """A vendor lists what it has made for an account, and projects may have rows of the same name
+    and address."""
+
+    async def tell(exchange: Exchange) -> None:
+        if KEY in exchange.head:
+            exchange.say("200 OK", b'{"data":[{"id":"ft:of-one","max_model_len":8192}]}')
+        else:
+            exchange.say("401 Unauthorized")
+
+    async def scene() -> None:
+        async with serving(tell) as server, calling() as client:
+            listings = Listings(client)
+            one, another = endpoint(server.port), endpoint(server.port, **other)
+
+            assert await listings.all_ids([one]) == ["mine/ft:of-one"]
+            assert await listings.all_ids([another]) == []
+            assert await listings.all_ids([one]) == ["mine/ft:of-one"]
+            assert listings.window(another, "ft:of-one") is None
+            assert listings.window(one, "ft:of-one") == 8192
+            await listings.aclose()
 
     run(scene())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeAlias
 
 # What stands for a key where none is needed ("x", "EMPTY", "ollama") is no secret, and blotting it
 # out would spoil honest text. Real keys have thirty characters and more.
@@ -53,6 +54,10 @@ class EndpointSource(StrEnum):
     ENVIRONMENT = "environment"
 
 
+# An upstream's name, kind and address, the key it is asked with, and whether it may be private.
+Account: TypeAlias = tuple[str, ProviderKind, str, str | None, bool]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """One configured upstream, ready to be called.
@@ -74,6 +79,12 @@ class Endpoint:
     read_timeout_s: float = 600.0
     formats: tuple[WireFormat, ...] = ()
     is_shared: bool = True
+
+    @property
+    def account(self) -> Account:
+        """Whom a server tells what it says of its models: what one project's key was told is not
+        another's, who may have a row of the same name and address."""
+        return self.name, self.kind, self.base_url, self.api_key, self.allow_private
 
     @property
     def own_format(self) -> WireFormat:

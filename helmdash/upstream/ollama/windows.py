@@ -13,7 +13,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Account, Endpoint
 from helmdash.providers.ollama.http import get
 from helmdash.providers.ollama.shown import Shown, read_running, read_show, show_request
 from helmdash.providers.protocols import HttpRequest
@@ -32,7 +32,7 @@ _MOST_BYTES = 4 * 1024 * 1024
 # Names of models come from callers.
 _MOST_MODELS = 1000
 
-_Key = tuple[str, str, str]
+_Key = tuple[Account, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Windows:
 
         The first call of a model would else be given the window of a row that knows nothing.
         """
-        key = (endpoint.name, endpoint.base_url, model)
+        key = (endpoint.account, model)
         if waits and key not in self._known:
             self._look_up(endpoint, model, key)
             task = self._asking.get(key)
@@ -83,7 +83,7 @@ class Windows:
 
     def sent(self, endpoint: Endpoint, model: str, num_ctx: int) -> None:
         """Note what a request tells the server to use."""
-        key = (endpoint.name, endpoint.base_url, model)
+        key = (endpoint.account, model)
         self._sent[key] = num_ctx
         self._sent.move_to_end(key)
         if len(self._sent) > _MOST_MODELS:
@@ -94,7 +94,7 @@ class Windows:
 
         It holds for five minutes, and goes on holding while it is asked for again.
         """
-        key = (endpoint.name, endpoint.base_url, model)
+        key = (endpoint.account, model)
         found = self._known.get(key)
         if found is None or found.until < monotonic():
             self._look_up(endpoint, model, key)
