@@ -33,6 +33,8 @@ async def check_kept_ids(exchange: Exchange, parsed: dict[str, Any], keepers: Re
         await _check_thread(exchange, endpoint, parsed["thread"], keepers)
     if not endpoint.is_shared:
         return
+    if wire is WireFormat.ANTHROPIC and exchange.is_native and parsed.get("diagnostics"):
+        await _check_compared(exchange, endpoint, parsed["diagnostics"], keepers)
     if kept_objects.names_none(exchange.outgoing.body, parsed, wire, endpoint.kind):
         return
     if wire is not WireFormat.RESPONSES or not exchange.is_native:
@@ -86,6 +88,24 @@ async def _check_thread(
         return
     if not await _has_made(exchange, endpoint, previous, keepers):
         raise _no_such_thread()
+
+
+async def _check_compared(
+    exchange: Exchange, endpoint: Endpoint, diagnostics: object, keepers: ReplyKeepers
+) -> None:
+    """Anthropic tells in what a prompt differs from that of the reply which this names: whose words
+    that were, nobody else may find out by trying. Raises Refusal."""
+    named = diagnostics.get("previous_message_id") if isinstance(diagnostics, dict) else None
+    if named is None or await keepers.is_only_project():
+        return
+    if not await _has_made(exchange, endpoint, named, keepers):
+        raise not_kept(
+            "diagnostics.previous_message_id: Message not found. The upstream is shared by "
+            "projects, and this one has made no such message with diagnostics: send null, and the "
+            "id of that reply with the next request.",
+            code="message_not_found",
+            param="diagnostics",
+        )
 
 
 def _no_such_thread() -> Refusal:

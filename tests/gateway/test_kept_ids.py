@@ -210,6 +210,33 @@ def test_containers_and_skills_of_a_shared_account_are_nobodys(world: World, mar
     assert world.post(MESSAGES, {"model": other, **_MADE, **CONTAINERS[0][0]}).status_code == 200
 
 
+@pytest.mark.parametrize("path", [MESSAGES, f"{MESSAGES}/count_tokens"])
+def test_a_prompt_is_compared_with_those_of_the_project_alone(
+    world: World, path: str, mark: str
+) -> None:
+    model = model_of("anthropic", "plain", mark)
+
+    def body(previous: object) -> dict[str, Any]:
+        return {"model": model, **_MADE, "diagnostics": {"previous_message_id": previous}}
+
+    version = {"anthropic-version": "2023-06-01"}
+    made = world.http.post(MESSAGES, json=body(None), headers=version).json()["id"]
+    with open_http(world.url, STRANGER) as stranger:
+        stranger.headers.update(version)
+        refused = [stranger.post(path, json=body(each)) for each in (made, "msg_nobodys", 7)]
+        began = stranger.post(MESSAGES, json=body(None))
+    own = world.http.post(path, json=body(made), headers=version)
+
+    for answer in refused:
+        assert answer.status_code == 400, answer.text
+        message = answer.json()["error"]["message"]
+        assert message.startswith("diagnostics.previous_message_id: Message not found.")
+    assert (began.status_code, own.status_code) == (200, 200)
+    assert len(world.fleet.anthropic.seen(mark)) == 3
+    nothing = {"model": model, **_MADE, "diagnostics": None}
+    assert world.http.post(MESSAGES, json=nothing, headers=version).status_code == 200
+
+
 _GOOGLES = "https://generativelanguage.googleapis.com/v1beta/files/abc"
 
 

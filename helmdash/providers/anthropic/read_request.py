@@ -88,7 +88,7 @@ def _read(body: Object, *, model: str | None, stream: bool | None) -> ChatReques
         extra={**extra, **tools_left, **thinking_left},
         is_fragment=goes_on or None,
         continues=text_at(thread, "previous_message_id", path="thread") if thread else None,
-        keeps_reply=None if thread is None else True,
+        keeps_reply=True if thread is not None or body.get("diagnostics") else None,
         untranslatable=None if thread is None else f"thread: {_NO_THREAD}",
     )
 

@@ -29,7 +29,7 @@ _STOP = {
 _MEMBERS = """
     model messages system max_tokens stream tools tool_choice temperature top_p top_k
     stop_sequences metadata thinking service_tier container context_management mcp_servers
-    output_config output_format cache_control inference_geo thread
+    output_config output_format cache_control inference_geo thread diagnostics
 """.split()
 _BLOCKS = {"text", "image", "tool_use", "tool_result", "thinking", "redacted_thinking", "document"}
 
@@ -119,9 +119,10 @@ class AnthropicServer:
     async def _reply(self, exchange: Exchange) -> None:
         body = exchange.seen.json
         asked, thread = read(body), body.get("thread")
-        if thread is not None:
-            reply_id = f"msg_{uuid4().hex}"
+        reply_id = f"msg_{uuid4().hex}"
+        if thread is not None or body.get("diagnostics"):
             asked = replace(asked, reply_id=reply_id)
+        if thread is not None:
             if thread["type"] == "continue":
                 tools = self._threads.get(thread["previous_message_id"])
                 if tools is None:
