@@ -13,15 +13,18 @@ from django.apps import apps
 from django.db import connection
 
 from helmdash.core.access.permissions import SHELL
+from helmdash.core.agents.claude_hooks import ClientEvent, ClientEventKind
 from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.attention import AttentionReason, rank_of
 from helmdash.operations import triage
 from helmdash.operations.care.clearing import clear
+from helmdash.operations.recording.client_events import note_events
 from helmdash.operations.triage import SNOOZE, Word, is_any_over, wake
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.conversations import conversations, listing
 from helmdash.queries.conversations.filters import ConversationFilters
+from helmdash.records import models
 from helmdash.records.models import Conversation
 from tests.factories import NOW
 from tests.operations.care_support import Talk
@@ -233,6 +236,28 @@ def test_what_was_put_aside_stays_so_when_another_door_tells_of_the_same_call(
     assert row.prompt_tokens == better
     assert reasons(project) == told
     assert (row.snoozed_until is None) == (word is Word.DONE or bool(told))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "is_news"),
+    [
+        (1, True),
+        (0, True),
+        (-10, True),  # the clock of a client may be slow
+        (-11, False),  # its conversation went on since, whoever is late to tell it
+    ],
+)
+def test_a_refusal_that_is_told_long_after_its_conversation_went_on_is_no_news(
+    project: ProjectInfo, minutes: int, is_news: bool
+) -> None:
+    record(project, ok(CRITICAL))
+    say(project, Word.SNOOZED, NOW)
+    refusal = ClientEvent(kind=ClientEventKind.REFUSAL, conversation="talk", key="r", detail="full")
+
+    note_events(project=project, events=[(refusal, NOW + timedelta(minutes=minutes))])
+
+    assert reasons(project) == (["client_refusal", "critical"] if is_news else [])
+    assert models.ClientEvent.objects.count() == 1  # on the timeline it is in any case
 
 
 def test_what_was_done_stays_so_when_care_begins_to_count_it(project: ProjectInfo) -> None:

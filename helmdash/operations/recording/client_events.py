@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, TypeAlias
 
 from helmdash.answers import Doc, answer
@@ -29,6 +29,8 @@ from helmdash.records.models import Conversation, Payload
 
 # Of a conversation, and of those that come at once. The longest sessions compact some dozen times.
 MOST_EVENTS = 1_000
+# A client's clock may be so much behind that by which its calls were recorded.
+_SLOW_CLOCK = timedelta(minutes=10)
 
 _Told: TypeAlias = dict[str, tuple[ClientEvent, datetime]]  # by key, with the time of each
 
@@ -142,7 +144,11 @@ def _mark(
 ) -> None:
     """What new events say of their conversation."""
     compacted = [at for event, at in events if event.kind is ClientEventKind.COMPACTION]
-    refusals = [event for event, _ in events if event.kind is ClientEventKind.REFUSAL]
+    # What the conversation went on after is no reason any more, however late it is told.
+    gone = row.latest_at - _SLOW_CLOCK
+    refusals = [
+        event for event, at in events if event.kind is ClientEventKind.REFUSAL and at >= gone
+    ]
     changed: list[str] = []
     if compacted:
         # One that is told late takes nothing back.
