@@ -13,6 +13,7 @@ from django.test import Client
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
 from helmdash.core.budgets.projection import Projection
+from helmdash.core.calls.routes import CallRoute
 from helmdash.pages.parts.charts.charts import curve
 from helmdash.pages.parts.charts.curve_events import events, unexplained_falls
 from helmdash.pages.parts.charts.curve_points import LEVEL_WORDS, encoded
@@ -45,6 +46,7 @@ FALLS: list[tuple[dict[str, Any], bool]] = [
     ({"prompt_tokens": 30_000, "round_number": 2}, False),
     ({"prompt_tokens": 30_000, "is_trimmed": True}, False),
     ({"prompt_tokens": 30_000, "model": "another"}, False),
+    ({"prompt_tokens": 30_000, "is_history": True}, False),  # it was made before
     ({"prompt_tokens": None}, False),
     ({"prompt_tokens": 9_000, "reason": HealthReason.SUSPECTED_CUT}, False),
 ]
@@ -274,3 +276,22 @@ def test_what_came_from_the_cache_is_told_of_each_generation(
     assert cells[0] == '0<span class="sub">0 %</span>'
     assert cells[1] == '950<span class="sub">95 %</span>'
     assert "not reported" in cells[2]
+
+
+def test_what_a_transcript_told_later_is_said_to_be_earlier(
+    owner: Client, project: ProjectInfo
+) -> None:
+    record(make_capture(id="now", conversation="t"), project=project)
+    then = make_capture(
+        id="then",
+        conversation="t",
+        started_at=NOW - timedelta(days=1),
+        routes=(CallRoute.TRANSCRIPT,),
+    )
+    record(then, project=project)
+
+    html = owner.get("/conversations/t/").content.decode()
+
+    rows = re.findall(r'<tr><td class="num"><a href="/calls/([a-z]+)/', html)
+    assert rows == ["now", "then"]
+    assert html.count("made before the others, told later") == 1

@@ -26,7 +26,8 @@ WHOLE_POINTS = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """One generation of the fill curve; prompt_tokens None leaves a gap."""
+    """One generation of the fill curve; prompt_tokens None leaves a gap. is_history: it was made
+    before those that are numbered before it, and is of no round."""
 
     generation: int
     round_number: int
@@ -44,6 +45,7 @@ class CurvePoint:
     composition: Composition | None = None
     images: int | None = None  # how many of them were sent
     routes: tuple[str, ...] = ()  # the doors that told of it
+    is_history: bool = False
     cached_tokens: int | None = None  # of the prompt's, those that the provider read from its cache
     cache_write_tokens: int | None = None
     model_key: str = ""
@@ -109,6 +111,7 @@ def curve_of(
         CurvePoint(
             generation=generation or 0,
             round_number=round_number or 1,
+            is_history=round_number is None,
             call_id=name,
             model=model,
             prompt_tokens=prompt,

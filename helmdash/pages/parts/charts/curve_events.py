@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 
 from helmdash.queries.conversations.conversations import RoundView
 from helmdash.queries.conversations.curve import CurvePoint
@@ -94,15 +95,16 @@ def events(
 def generation_before(at: datetime, points: Sequence[CurvePoint]) -> int:
     """The newest generation that began at a moment or before it; that before the first where none
     did."""
-    earlier = [point.generation for point in points if point.at <= at]
+    earlier = [each.generation for each in points if each.at <= at and not each.is_history]
     return max(earlier, default=points[0].generation - 1 if points else 0)
 
 
 def _is_unexplained(before: CurvePoint, point: CurvePoint) -> bool:
     was, now = before.prompt_tokens or 0, point.prompt_tokens or 0
     is_fall = was - now > max(was * _LEAST_SHARE, _LEAST_TOKENS)
-    is_same = (before.round_number, before.model) == (point.round_number, point.model)
-    return is_fall and is_same and not point.is_trimmed
+    # What is history was not sent behind what is numbered before it.
+    same = attrgetter("round_number", "model", "is_history")
+    return is_fall and same(before) == same(point) and not point.is_trimmed
 
 
 def _told(
