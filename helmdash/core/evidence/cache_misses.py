@@ -115,13 +115,14 @@ def find_cache_miss(before: CachedCall, call: CachedCall) -> CacheMiss | None:
     """What a call's prompt was not read from the cache of, and why.
 
     before: the main call before it in its conversation. None: the cache had nearly all, one of the
-    calls does not tell, or `before` was made later.
+    calls does not tell, or they were not made one after the other.
     """
     had, has, read = before.prompt.tokens, call.prompt.tokens, call.prompt.cached
     if had is None or has is None or read is None:
         return None
-    # What is told late is numbered behind calls that were made after it.
-    if call.started_at < before.started_at:
+    # What is told late is numbered behind calls that were made after it; history is of no round.
+    is_history = before.round_number is None or call.round_number is None
+    if is_history or call.started_at < before.started_at:
         return None
     readable = min(had, has)
     missed = readable - read
@@ -152,7 +153,7 @@ def _cause(
         return MissCause.TOO_SHORT
     if before.ended_at is not None and call.started_at < before.ended_at:
         return MissCause.OVERLAPPED
-    if _differ(before.round_number, call.round_number):
+    if before.round_number != call.round_number:
         return MissCause.FRESH_START
     # In the order of the prompt: what comes first breaks all behind it.
     if tools or _differ(before.tools_bytes, call.tools_bytes):

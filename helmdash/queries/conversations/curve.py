@@ -186,7 +186,7 @@ def _cached_call(point: CurvePoint) -> CachedCall:
         model_key=point.model_key,
         upstream_model=point.upstream_model,
         provider=point.provider,
-        round_number=point.round_number,
+        round_number=None if point.is_history else point.round_number,
         prompt=Prompt(
             tokens=point.prompt_tokens, cached=point.cached_tokens, written=point.cache_write_tokens
         ),
