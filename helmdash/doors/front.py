@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from time import monotonic
 
@@ -165,7 +166,7 @@ class Front:
         self, scope: Scope, receive: Receive, send: Send, body: bytes, project_id: int | None
     ) -> None:
         """Here or by the worker, of somebody who is known."""
-        names_much = await self.catalogs.is_large(scope, body, project_id=project_id)
+        names_much = partial(self.catalogs.is_large, scope, body, project_id=project_id)
         if not await is_handed_on(scope, body, receive, send, names_much=names_much):
             await self.app(scope, receive, send)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from helmdash.doors.asgi import Receive, Scope, Send
 from helmdash.doors.faults import Fault
 from helmdash.heavy import NoWorker, TooManyWaiting, forwarder_of, is_heavy
@@ -33,18 +35,27 @@ class LargeUnavailable(Fault):
 
 
 async def is_handed_on(
-    scope: Scope, body: bytes, receive: Receive, send: Send, *, names_much: bool = False
+    scope: Scope,
+    body: bytes,
+    receive: Receive,
+    send: Send,
+    *,
+    is_large: bool = False,
+    names_much: Callable[[], Awaitable[bool]] | None = None,
 ) -> bool:
     """Whether a request was heavy, and the worker has answered it. Raises Fault (429, 503).
 
     Every face asks this once it has a whole body of somebody it knows, and before it looks into it.
-    names_much: whatever its body is, what it names is heavy (`NamedCatalogs`).
+    is_large: it is heavy whatever its body is. names_much: tells whether what it names is heavy
+    (`NamedCatalogs`); it reads the body, so that it is asked of those alone that are quickly read.
     """
     forwarder = forwarder_of(scope)
     if forwarder is None:
         return False
     reads_texts = scope.get("path") == _READS_TEXTS
-    if not (names_much or is_heavy(body, reads_texts=reads_texts)):
+    if not (is_large or is_heavy(body, reads_texts=reads_texts)) and not (
+        names_much is not None and await names_much()
+    ):
         return False
     try:
         await forwarder.forward(scope, body, receive, send)

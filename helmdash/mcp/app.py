@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -80,7 +81,7 @@ class McpApp:
                     self._directory, headers, key_context=key_context, since=since
                 )
                 project = key_context.caller.project.id
-                names_much = await self._catalogs.is_large(scope, body, project_id=project)
+                names_much = partial(self._catalogs.is_large, scope, body, project_id=project)
                 if await is_handed_on(scope, body, receive, send, names_much=names_much):
                     return
                 asked = _parse(body)

@@ -146,9 +146,7 @@ class OtlpApp:
             )
             _require_scope(key_context.caller)
             is_large = _is_large(body, is_packed=is_packed)
-            if await is_handed_on(
-                scope, body, receive, _counting(send, signal), names_much=is_large
-            ):
+            if await is_handed_on(scope, body, receive, _counting(send, signal), is_large=is_large):
                 return
             if is_packed:
                 packed = unpacking(
