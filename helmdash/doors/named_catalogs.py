@@ -14,6 +14,7 @@ from time import monotonic
 from urllib.parse import parse_qs
 
 import orjson
+from django.conf import settings
 from django.db import DatabaseError
 
 from helmdash.doors.asgi import Scope
@@ -33,6 +34,8 @@ _FRESH_S = 0.9
 # A database that does not respond is told of by whoever works on the request.
 _PATIENCE_S = 0.5
 _MOST_NAMES = 1_000
+# Django refuses a form with more of them.
+_MOST_FIELDS = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
 
 # By path: where a body names a catalog, or means the project's current one.
 _API_PLACES = frozenset(f"/api/v1/{name}" for name in ("fit", "rank", "plan", "route"))
@@ -112,8 +115,12 @@ def _in_members(given: object) -> str | None:
 
 
 def _in_form(body: bytes) -> str | None:
-    """Of a page's form: a catalog that was pasted comes before a name."""
-    given = parse_qs(body.decode("latin-1"))
+    """Of a page's form: a catalog that was pasted comes before a name. None also for one with more
+    fields than are taken: each is read, which takes a quarter of a second for a MiB of them."""
+    try:
+        given = parse_qs(body.decode("latin-1"), max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        return None
     return None if given.get("catalog") else given.get("catalog_name", [_CURRENT])[0].strip()
 
 

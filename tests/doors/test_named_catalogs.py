@@ -101,6 +101,7 @@ def test_the_api_weighs_the_catalog_that_a_body_names(
         ("/try/fit/", {"intent": "x"}, "POST", None, True),
         ("/try/plan/", {"catalog_name": " few "}, "POST", None, False),
         ("/try/route/", {"catalog": "{}"}, "POST", None, False),
+        ("/try/fit/", [("intent", "x")] * 1_001, "POST", None, False),  # will be refused
         ("/catalog/", {}, "GET", None, True),
         # reading one
         ("/api/v1/catalogs/many", {}, "GET", OWN, True),
