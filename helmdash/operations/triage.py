@@ -18,6 +18,7 @@ from helmdash.operations.database.transactions import write
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.failures import GroupState
 from helmdash.records import audit
+from helmdash.records.conversation_names import named
 from helmdash.records.models import Conversation, FailureMark, TriageWord
 
 # Long enough for a provider to mend itself, short enough that nobody forgets it.
@@ -93,8 +94,8 @@ def say(
     require(actor, Right.TRIAGE, project_id=project.id)
 
     def work() -> None:
-        found = Conversation.objects.select_for_update().filter(project_id=project.id)
-        row = found.filter(name=conversation).first()
+        found = Conversation.objects.select_for_update()
+        row = named(project.id, conversation, among=found)
         if row is None:
             raise NoSuchConversation(f"There is no conversation {conversation}.")
         TriageWord.objects.create(
@@ -107,7 +108,7 @@ def say(
         )
         _follow(row, word, now)
         audit.note_care(
-            actor=actor, project_id=project.id, conversation=conversation, action=word.value
+            actor=actor, project_id=project.id, conversation=row.name, action=word.value
         )
 
     write(work)

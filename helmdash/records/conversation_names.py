@@ -16,8 +16,16 @@ def named(
     there is none. One query, two more where none is called so. among: of these."""
     rows = Conversation.objects.all() if among is None else among
     rows = rows.filter(project_id=project_id)
-    found = rows.filter(name=name).first()
-    if found is None and name:
-        ids = find_conversations(project_id, aliases_of(name))
-        found = rows.filter(pk__in=ids.values()).first() if ids else None
-    return found
+    return rows.filter(name=name).first() or _renamed(rows, project_id, name)
+
+
+def present_name(project_id: int, former: str) -> str | None:
+    """What the conversation is called now that no longer has this name; None: the name leads to
+    none. One query, two where there may be one."""
+    found = _renamed(Conversation.objects.filter(project_id=project_id), project_id, former)
+    return None if found is None else found.name
+
+
+def _renamed(rows: QuerySet[Conversation], project_id: int, former: str) -> Conversation | None:
+    ids = find_conversations(project_id, aliases_of(former)) if former else {}
+    return rows.filter(pk__in=ids.values()).first() if ids else None

@@ -8,7 +8,7 @@ same transaction. A generation is decided once: whoever asks again gets the firs
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from helmdash.core.budgets.budget_table import BudgetTable
@@ -97,7 +97,7 @@ def advance(
         sent_bytes=sent_bytes,
         fits=fits,
         stream=stream,
-        rules=budgets.table(project_id=project.id).for_conversation(conversation),
+        rules=budgets.table(project_id=project.id),
         now=now,
     )
     return write(lambda: _advance(request))
@@ -117,7 +117,7 @@ def keep_prompt(
             pending_prompts.forget_answered(locked.row, first=locked.first_waiting)
         pending_prompts.keep(
             project_id=project.id,
-            conversation=conversation,
+            conversation=conversation if locked is None else locked.row.name,
             generation=generation,
             # Nobody's count but ours: the answer is this generation's, or a later one's.
             recorded=generation - 1,
@@ -141,6 +141,7 @@ def _advance(request: _Request) -> Advanced:
         generation = request.generation or 1
         _keep_text(request, generation, recorded)
         return _nothing(generation, 1, "No call of this conversation is known yet.")
+    request = _of(request, locked.row.name)
     again = _attempted(request, locked)
     generation = request.generation or again or locked.next_generation
     if request.client is not None:
@@ -176,6 +177,11 @@ def _advance(request: _Request) -> Advanced:
         text = ""
     locked.save(state, cadence=reading.budget.caution_cadence, recorded=recorded)
     return _give(request, locked, reading, decision, generation, text)
+
+
+def _of(request: _Request, name: str) -> _Request:
+    """The question by what the conversation is called now, and by the budgets that rule that."""
+    return replace(request, conversation=name, rules=request.rules.for_conversation(name))
 
 
 def _attempted(request: _Request, locked: LockedConversation) -> int | None:

@@ -98,7 +98,7 @@ def go_on(*, actor: Actor, project: ProjectInfo, conversation: str) -> bool:
             return False
         locked.save(state)
         audit.note_care(
-            actor=actor, project_id=project.id, conversation=conversation, action="let go on"
+            actor=actor, project_id=project.id, conversation=locked.row.name, action="let go on"
         )
         return True
 

@@ -33,6 +33,7 @@ from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records import audit
 from helmdash.records.access.secrets import seal, unseal
+from helmdash.records.conversation_names import named
 from helmdash.records.models import Conversation, Guidance, Reminder, Round
 
 REASON_CHARS = 200
@@ -80,12 +81,14 @@ def clear(
     nobody asked for (by_itself) raises Braked where the last two rounds brought nothing new.
     """
     require(actor, Right.CARE, project_id=project.id)
-    rules = budgets.table(project_id=project.id).for_conversation(conversation)
+    table = budgets.table(project_id=project.id)
 
     def work() -> Cleared | None:
         locked = lock(project.id, conversation)
         if locked is None:
             raise NoConversation(conversation)
+        name = locked.row.name
+        rules = table.for_conversation(name)
         if by_itself and not locked.row.is_round_empty and is_braked(locked, client):
             # The next step tells the agent. Raised behind the transaction, which has to be kept.
             locked.save(replace(locked.state, level=Level.CRITICAL, countdown=0))
@@ -107,9 +110,7 @@ def clear(
                 # Whoever clears by itself has done what the guidance asked for.
                 mark_followed(locked, now=now)
             package = start_over(locked, clearing)
-            audit.note_care(
-                actor=actor, project_id=project.id, conversation=conversation, action="cleared"
-            )
+            audit.note_care(actor=actor, project_id=project.id, conversation=name, action="cleared")
         else:
             package = _same_again(locked.row, clearing, is_told=is_told)
         return Cleared(
@@ -200,10 +201,10 @@ def stored_package(row: Conversation, round_number: int) -> tuple[str, int | Non
 
 def restart_of(*, project: ProjectInfo, conversation: str) -> Restart | None:
     """How a gateway goes on in the open round. None: with the client's history as it is."""
-    row = Conversation.objects.filter(project_id=project.id, name=conversation).first()
+    row = named(project.id, conversation)
     if row is None:
         return None
-    rules = budgets.table(project_id=project.id).for_conversation(conversation)
+    rules = budgets.table(project_id=project.id).for_conversation(row.name)
     return restart_from(row, rules)
 
 

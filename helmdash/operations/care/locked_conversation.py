@@ -14,6 +14,7 @@ from helmdash.core.care.remediation import CareState, Snapshot, new_round
 from helmdash.core.care.stored import whole_of
 from helmdash.core.conversations.attention import rank_after, rank_of
 from helmdash.operations.care.values import Newest
+from helmdash.records.conversation_names import present_name
 from helmdash.records.models import Call, Conversation, Round
 from helmdash.records.querysets import calls_of
 from helmdash.records.statements.steps import (
@@ -104,9 +105,12 @@ def care_json(state: CareState, cadence: int | None, recorded: int | None) -> di
 
 
 def lock(project_id: int, name: str) -> LockedConversation | None:
-    """The conversation, locked until the transaction ends; None if it does not exist. Two
-    queries."""
+    """The conversation of this name, or that had it before its agent's id was known, locked until
+    the transaction ends; None if it does not exist. Two queries, three more if it was renamed."""
     row = lock_conversation(project_id=project_id, name=name)
+    if row is None:
+        present = present_name(project_id, name)
+        row = lock_conversation(project_id=project_id, name=present) if present else None
     if row is None:
         return None
     found = find_opened(row)

@@ -54,6 +54,20 @@ def keep(
     row.save(force_insert=same is None)
 
 
+def rename(project_id: int, former: str, present: str) -> None:
+    """Let the texts that wait by a conversation's former name wait by its present one."""
+    waiting = PendingPrompt.objects.select_for_update().filter(project_id=project_id)
+    own = {row.generation: row for row in waiting.filter(conversation_name=present)}
+    for row in waiting.filter(conversation_name=former).order_by("generation"):
+        same = own.get(row.generation)
+        if same is not None:
+            row.text = seal(json.dumps([*_read(row.text), *_read(same.text)]))
+            row.answered_from = max(row.answered_from, same.answered_from)
+            same.delete()
+        row.conversation_name = present
+        row.save(update_fields=["conversation_name", "text", "answered_from"])
+
+
 def forget_answered(row: Conversation, *, first: int | None) -> None:
     """Drop the texts that a reply has answered. Nothing to ask where none waits.
 

@@ -46,7 +46,7 @@ def add_reminder(
 
     def work() -> ReminderView:
         locked = _lock(project, conversation)
-        _note(actor, project, conversation, "reminded")
+        _note(actor, locked, "reminded")
         return reminder_view(_add(locked, text, kind=kind, position=position, now=now))
 
     return write(work)
@@ -78,7 +78,7 @@ def update_reminder(
         row = _find(rows, reminder_id)
         if text is None and kind is None and position is None:
             return reminder_view(row)
-        _note(actor, project, conversation, "note changed")
+        _note(actor, locked, "note changed")
         row.content = row.content if text is None else text
         row.kind = kind or row.kind
         row.updated_at = now
@@ -105,7 +105,7 @@ def delete_reminder(
         row = _find(rows, reminder_id)
         rows.remove(row)
         row.delete()
-        _note(actor, project, conversation, "note deleted")
+        _note(actor, locked, "note deleted")
         _number(rows)
         follow(locked, now=now)
 
@@ -180,8 +180,9 @@ def _add(
     return row
 
 
-def _note(actor: Actor, project: ProjectInfo, conversation: str, action: str) -> None:
-    note_care(actor=actor, project_id=project.id, conversation=conversation, action=action)
+def _note(actor: Actor, locked: LockedConversation, action: str) -> None:
+    row = locked.row
+    note_care(actor=actor, project_id=row.project_id, conversation=row.name, action=action)
 
 
 def _lock(project: ProjectInfo, conversation: str) -> LockedConversation:

@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.calls.joining import BY_KIND, LOGGED_BY_KIND, alias_of, session_of_agent
 from helmdash.core.calls.routes import CallRoute
+from helmdash.operations.care import pending_prompts
 from helmdash.operations.recording.conversation_rows import lock_by_name
 from helmdash.operations.recording.judged.judging import Judged, judge
 from helmdash.operations.recording.told_before import Beside, LentPlace, as_told, read_beside
@@ -84,6 +85,7 @@ def _take_name(talk: Conversation, row: Call, item: Judged) -> bool:
         return False
     of_project.filter(pk=talk.pk).update(name=name, parent=item.capture.parent)
     of_project.filter(parent=kind).update(parent=name)
+    pending_prompts.rename(talk.project_id, kind, name)
     add_names([(alias_of(LOGGED_BY_KIND, kind), row_to_name(row))])
     return True
 
