@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from helmdash.core.budgets.budgets import EffectiveBudget
+from helmdash.core.budgets.refused_windows import OWN_WORDS
 from helmdash.core.values import quick_value
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.refusals import Refusal
@@ -10,7 +11,7 @@ from helmdash.gateway.requests.exchange import Exchange
 from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.wire import WireError
 
-_WHOSE = " (HelmDash's budget for {key}, estimated before sending; nothing was sent.)"
+_WHOSE = f" ({OWN_WORDS}{{key}}, estimated before sending; nothing was sent.)"
 
 
 @quick_value(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,12 @@ import pytest
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import Level
+from helmdash.core.budgets.refused_windows import OWN_WORDS
 from helmdash.core.calls.capture import Capture
 from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.operations.recording.call_batch import Recorded
 from helmdash.operations.recording.calls import record_calls
+from helmdash.providers.registry import CLIENTS
 from helmdash.queries.access.access import ProjectInfo, project_info
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget, LearnedWindow, Project
@@ -107,6 +109,21 @@ def test_other_failures_teach_nothing(shipped: ProjectInfo) -> None:
     for message in ("Rate limit: maximum context length 4096 tokens per minute", "boom 4096"):
         call(shipped, None, **{**REFUSED, "http_status": 429, "error_message": message})
 
+    assert not LearnedWindow.objects.exists()
+
+
+@pytest.mark.parametrize("words", sorted({each.too_long_words for each in CLIENTS.values()}))
+def test_our_own_refusal_teaches_nothing(shipped: ProjectInfo, words: str) -> None:
+    """Nothing was sent, so nobody said how large the window is: the budget became it, and in
+    Ollama's words even the tokens that were too many."""
+    said = words.format(estimate=60_020, limit=3072, over=56_948) + f" ({OWN_WORDS}ollama/)"
+    for told in (
+        {"http_status": None, "error_code": "over_budget"},
+        REFUSED,  # as the client tells of it, or a HelmDash that is the upstream of another
+    ):
+        call(shipped, None, **{**REFUSED, **told, "error_message": said})
+
+    assert limit(shipped) == (3072, "budget")
     assert not LearnedWindow.objects.exists()
 
 

@@ -2,11 +2,19 @@
 
 A refusal names up to three numbers (the prompt, the reply that was asked for, the window), so each
 wording is read on its own. What names no window gives None: better none than the wrong one.
+
+Nor is a window named by a refusal of ours, which holds a request against its budget before it is
+sent: in the words of the client's own vendor, with the budget in the window's place.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Final
+
+# What stands behind each refusal of ours, wherever it is told again: by a client's own records, or
+# by a HelmDash that is the upstream of another.
+OWN_WORDS: Final = "HelmDash's budget for "
 
 # Smaller windows than this have no use, and larger ones no model: then it was another number.
 _LEAST_TOKENS = 128
@@ -21,7 +29,8 @@ _WORDINGS = tuple(
     re.compile(wording, re.I | re.S)
     for wording in (
         # OpenAI, DeepSeek, vLLM, Together, OpenRouter, Fireworks, xAI ("prompt length")
-        rf"{_MOST} {_ROOM}(?: [a-z]+)? ?(?:is|of|:|=)? ?(?:only )?[(\[]?{_N}",
+        # and not Ollama's "exceeded max context length by 5000 tokens"
+        rf"{_MOST} {_ROOM}(?: (?!by\b)[a-z]+)? ?(?:is|of|:|=)? ?(?:only )?[(\[]?{_N}",
         # vLLM: "max_model_len=4096"; llama.cpp's JSON: "n_ctx": 4096
         rf"max_(?:model_len|context_length|seq_len)\"? ?[:=(]* ?{_N}",
         rf"\"?\bn_ctx\"? ?[:=(]+ ?{_N}",
@@ -77,6 +86,8 @@ def refused_window(message: str | None) -> int | None:
     8192
     """
     text = (message or "")[:_READ_CHARS]
+    if OWN_WORDS in text:
+        return None
     for wording in _WORDINGS:
         found = wording.search(text)
         tokens = _tokens(found[1]) if found else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helmdash.core.budgets.refused_windows import refused_window
+from helmdash.core.budgets.refused_windows import OWN_WORDS, refused_window
 from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 
 # What stands before the bar is the window that the refusal behind it names.
@@ -51,6 +51,8 @@ _TEXT = r"""
 4096 | You passed 4097 input tokens and requested 0 output tokens. However, the model's context length is only 4096 tokens, resulting in a maximum input length of 4096 tokens.
 32000 | Total tokens of image and text exceed max message tokens: 32000
 - | Requested tokens exceed context window of this model
+- | prompt too long; exceeded max context length by 56948 tokens
+- | This model's maximum context length is exceeded by 5000 tokens
 """  # noqa: E501
 CASES = [
     (message, None if tokens == "-" else int(tokens))
@@ -78,3 +80,19 @@ def test_most_of_these_are_known_as_overflows() -> None:
     others = [text for text, _ in CASES if kind_of_error(None, text) is not ErrorKind.CONTEXT]
 
     assert len(others) <= 2
+
+
+@pytest.mark.parametrize("around", ["{}", "prompt is too long: 9 tokens > 8192 maximum (desk: {})"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "This model's maximum context length is 8192 tokens. However, your request is about 9000.",
+        "prompt is too long: 9000 tokens > 8192 maximum",
+    ],
+)
+def test_a_refusal_of_ours_names_a_budget_and_no_window(words: str, around: str) -> None:
+    """As the client is told, and as the HelmDash before it tells that one's client."""
+    own = f"{words} ({OWN_WORDS}openai/gpt-4o, estimated before sending; nothing was sent.)"
+
+    assert refused_window(around.format(words)) == 8192
+    assert refused_window(around.format(own)) is None
