@@ -66,6 +66,30 @@ def test_a_large_catalog_is_cut_and_the_receipt_is_true(owner: Door) -> None:
         assert set(each) == {"id", "kind", "rank", "score", "history"}
 
 
+def test_a_catalog_fits_into_the_window_that_a_refusal_told(owner: Door) -> None:
+    """The row thinks 200,000 tokens safe; a server with less refused one that had its room."""
+    model, catalog = "openai/gpt-4.1", _large_catalog()
+    asked = {"model": model, "intent": "do thing 77", "catalog": catalog}
+    assert owner.post("/fit", asked).json()["compaction"]["dropped"] == []
+    refused = {
+        "model": model,
+        "usage": None,
+        "status": "error",
+        "http_status": 400,
+        "error_message": "This model's maximum context length is 8192 tokens.",
+    }
+    assert owner.post("/calls", refused).status_code == 201
+
+    told = owner.post("/fit", asked).json()
+
+    budget, compaction = told["budget"], told["compaction"]
+    assert (budget["input_tokens"], budget["limit_tokens"]) == (200_000, 8_192)
+    assert compaction["fits"]
+    assert compaction["before_bytes"] > 27_306  # 8,192 tokens by the estimator
+    assert 0.85 * 27_306 <= compaction["after_bytes"] <= 27_306
+    assert "pack.77" in [each["name"] for each in told["catalog"]["packs"]]
+
+
 def test_the_same_fit_gives_the_same_bytes(owner: Door) -> None:
     body = {"model": "nobody/knows", "intent": "do thing 77", "catalog": _large_catalog()}
 

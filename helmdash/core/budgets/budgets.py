@@ -242,6 +242,14 @@ class EffectiveBudget(BudgetFigures):
     disproved_by: Annotated[WindowReport | None, JsonName("limit_disproved")] = None
     trial: Annotated[InTrial | None, HIDDEN] = None  # of a conversation that is in one
 
+    @property
+    def most_prompt_tokens(self) -> int:
+        """The tokens a prompt that is made for the model may have: what its row thinks safe, and no
+        more than the limit, which a server or a refusal may have told to be far below that."""
+        if self.limit_tokens is None:
+            return self.input_tokens
+        return min(self.input_tokens, self.limit_tokens)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alias:

@@ -30,8 +30,7 @@ def room_for(prompt_tokens: int | None, budget: EffectiveBudget) -> Room:
     health = assess(prompt_tokens, budget)
     if health.prompt_tokens is None:
         return Room.UNKNOWN
-    ceiling = min(budget.limit_tokens or budget.input_tokens, budget.input_tokens)
-    if health.prompt_tokens > ceiling:
+    if health.prompt_tokens > budget.most_prompt_tokens:
         return Room.TOO_LONG
     match health.level:
         case Level.HEALTHY:

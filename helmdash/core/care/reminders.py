@@ -74,9 +74,9 @@ def template() -> str:
 
 
 def package_bytes(budget: EffectiveBudget) -> int:
-    """Give the most bytes a package may take with this budget: a fifth of the input tokens, by the
-    row's own estimator, and at least 600 bytes, so that a tiny window still gets a handover."""
-    share = budget.estimator.bytes_within(budget.input_tokens // _SHARE_OF_INPUT)
+    """Give the most bytes a package may take with this budget: a fifth of the longest prompt, by
+    the row's own estimator, and at least 600 bytes, so that a tiny window still gets a handover."""
+    share = budget.estimator.bytes_within(budget.most_prompt_tokens // _SHARE_OF_INPUT)
     return max(share, _MIN_PACKAGE_BYTES)
 
 

@@ -65,9 +65,9 @@ class Selection:
 
 
 def room_for_catalog(budget: EffectiveBudget, fixed_bytes: int = 0) -> int:
-    """Bytes the catalog may take: what the input ceiling leaves beside everything else that is
+    """Bytes the catalog may take: what the longest prompt leaves beside everything else that is
     sent (`fixed_bytes`), and at most `max_catalog_bytes` where that is set. May be negative."""
-    room = budget.estimator.bytes_within(budget.input_tokens) - fixed_bytes
+    room = budget.estimator.bytes_within(budget.most_prompt_tokens) - fixed_bytes
     cap = budget.max_catalog_bytes
     return min(cap, room) if cap > 0 else room
 

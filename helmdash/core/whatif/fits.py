@@ -154,7 +154,7 @@ def _with_role(inputs: FitInputs, variant: PromptVariant) -> FitInputs:
 def _figures(budget: EffectiveBudget) -> tuple[object, ...]:
     """All that a fit asks of a budget."""
     return (
-        budget.input_tokens,
+        budget.most_prompt_tokens,
         budget.max_catalog_bytes,
         budget.tier,
         budget.supports_prefix_cache,

@@ -62,7 +62,7 @@ async def ask_filter(
         room_bytes=min(_MOST_BYTES, room_for_catalog(budget)),
         order=selection.order,
     )
-    most_bytes = budget.estimator.bytes_within(budget.input_tokens)
+    most_bytes = budget.estimator.bytes_within(budget.most_prompt_tokens)
     if prompt.bytes > most_bytes or len(prompt.ids) < _FEWEST_LISTED:
         return None
     sent = Prompt(system=prompt.system, user=prompt.user, caches_system=False)

@@ -346,14 +346,16 @@ def _finder_of(task: Task) -> Callable[[str, FinishReason | None], Decoded]:
 def _no_room(fit: _Fit) -> Cause:
     """Nothing was sent: what surrounds the catalog leaves no room for even one entry."""
     around = fit.prompt.bytes - fit.selection.trim.after_bytes
-    tokens = fit.budget.estimator.tokens_of_bytes(around)
+    tokens, most = fit.budget.estimator.tokens_of_bytes(around), fit.budget.most_prompt_tokens
+    is_by_row = most == fit.budget.input_tokens
+    more = "raise input_tokens" if is_by_row else "choose a model with a larger window"
     return Cause(
         name=FailureCause.CONTEXT_OVERFLOW,
         rule=NO_ROOM,
         advice=Advice.SHORTEN_PROMPT,
         detail=f"The request and its context take about {tokens:,} tokens, and the budget "
-        f"{fit.budget.key or 'fallback'} allows {fit.budget.input_tokens:,} with the catalog. "
-        "Shorten user_intent or context, or raise input_tokens. No model was called.",
+        f"{fit.budget.key or 'fallback'} allows {most:,} with the catalog. "
+        f"Shorten user_intent or context, or {more}. No model was called.",
     )
 
 

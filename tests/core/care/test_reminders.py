@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -281,6 +283,12 @@ def test_a_package_may_take_a_fifth_of_the_input(
     budget = make_budget(input_tokens=input_tokens, chars_per_token=chars_per_token)
 
     assert package_bytes(budget) == bytes_
+
+
+def test_a_package_may_take_a_fifth_of_a_window_that_is_smaller_than_the_input() -> None:
+    budget = replace(make_budget(input_tokens=200_000), limit_tokens=8_192)
+
+    assert package_bytes(budget) == budget.estimator.bytes_within(8_192 // 5)
 
 
 def test_the_least_package_holds_more_than_its_frame() -> None:

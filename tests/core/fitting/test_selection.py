@@ -6,6 +6,7 @@ import copy
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -521,6 +522,18 @@ def test_the_room_is_what_cap_and_input_ceiling_leave(
 
     assert abs(found - room) <= 3  # tokens are whole: their last one may hold some bytes more
     assert budget.estimator.tokens_of_bytes(max(found, 0) + fixed) <= input_tokens or found <= 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"),
+    [(8_192, 8_192), (200_000, 200_000), (1_000_000, 200_000), (None, 200_000)],
+)
+def test_the_room_is_within_the_window_as_well(limit: int | None, most: int) -> None:
+    """A refusal or a server tells a window that may be far below what the row thinks safe."""
+    budget = replace(make_budget(max_catalog_bytes=0, input_tokens=200_000), limit_tokens=limit)
+
+    assert budget.most_prompt_tokens == most
+    assert room_for_catalog(budget) == budget.estimator.bytes_within(most)
 
 
 def test_timings_are_told_only_by_a_clock() -> None:

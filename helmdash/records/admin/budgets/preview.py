@@ -129,6 +129,6 @@ def _is_over(prompt_tokens: int | None, budget: EffectiveBudget) -> bool:
 
 
 def _is_trimmed(catalog_bytes: int | None, budget: EffectiveBudget) -> bool:
-    room = budget.estimator.bytes_within(budget.input_tokens)
+    room = budget.estimator.bytes_within(budget.most_prompt_tokens)
     cap = min(budget.max_catalog_bytes or room, room)
     return catalog_bytes is not None and catalog_bytes > cap
