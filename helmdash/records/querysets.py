@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -99,6 +100,14 @@ def starts_with(field: str, text: str) -> Q:
         return Q(**{f"{field}__startswith": text})
     # SQLite's LIKE ignores case and so its index; the range says the same and uses it.
     return Q(**{f"{field}__gte": text, f"{field}__lt": text + "\U0010ffff"})
+
+
+def contains(field: str, text: str) -> Q:
+    """Rows whose field has the text in it, in any letter case, on both databases alike."""
+    if connection.vendor == "postgresql" or text.isascii():
+        return Q(**{f"{field}__icontains": text})
+    # SQLite's LIKE folds ASCII alone; Django's function for patterns all that Unicode has.
+    return Q(**{f"{field}__iregex": re.escape(text)})
 
 
 def in_partitions(rows: QuerySet[_M], first: datetime, last: datetime) -> QuerySet[_M]:

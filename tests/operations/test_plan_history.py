@@ -127,6 +127,19 @@ def test_pages_follow_each_other_without_gap_or_double(project: ProjectInfo) -> 
         plans.page(project_id=project.id, now=NOW, cursor="nonsense")
 
 
+@pytest.mark.parametrize(
+    "q",
+    ["äpfel", "ÄPFEL", "köln 100%", "KÖLN 100%_\\(X)", "привет", "ΣΟΦΊΑ", "apfel", "köln_", "k.ln"],
+)
+def test_an_intent_is_found_in_any_letters_of_any_alphabet(project: ProjectInfo, q: str) -> None:
+    """SQLite folds the case of ASCII alone; signs of LIKE and of patterns are letters."""
+    make_plan(project, "plan", intent="Prüfe ÄPFEL in Köln 100%_\\(x), ПРИВЕТ σοφία")
+    make_plan(project, "other", intent="Something else")
+
+    found = [] if q in ("apfel", "köln_", "k.ln") else ["plan"]
+    assert ids(project, q=q) == found
+
+
 def test_a_list_takes_two_queries_however_much_there_is(project: ProjectInfo) -> None:
     for number in range(30):
         make_plan(project, f"plan-{number}", entries=("a.b", "c.d"))

@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet
 from helmdash.core.access.permissions import Actor, Right, may, require
 from helmdash.queries.lists.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.records.models import AuditEntry
+from helmdash.records.querysets import contains
 
 # What may stand in an entry, for the filter.
 KINDS: Final = (
@@ -87,10 +88,11 @@ def _filtered(rows: QuerySet[AuditEntry], filters: AuditFilters) -> QuerySet[Aud
         "at__gte": filters.since,
         "at__lt": filters.until,
         "kind": filters.kind,
-        "by__icontains": filters.by,
-        "subject__icontains": filters.subject,
     }
-    return rows.filter(**{name: value for name, value in wanted.items() if value})
+    rows = rows.filter(**{name: value for name, value in wanted.items() if value})
+    for field, text in (("by", filters.by), ("subject", filters.subject)):
+        rows = rows.filter(contains(field, text)) if text else rows
+    return rows
 
 
 def _entry(row: AuditEntry) -> Entry:

@@ -8,6 +8,7 @@ from typing import Final
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from helmdash.records.models import FirstView, SavedView
+from helmdash.records.querysets import contains
 
 # What a palette shows of them.
 _MOST_FOUND: Final = 5
@@ -47,7 +48,7 @@ def find_views(*, project_id: int, user_id: int, text: str) -> tuple[SavedViewIt
         return ()
     rows = _seen(project_id, user_id)
     for word in text.split():
-        rows = rows.filter(name__icontains=word)
+        rows = rows.filter(contains("name", word))
     return tuple(map(_item, rows.order_by("noun", "name", "id")[:_MOST_FOUND]))
 
 

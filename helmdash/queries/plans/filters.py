@@ -26,7 +26,7 @@ from helmdash.queries.lists.term_tables import (
     same,
 )
 from helmdash.records.models import PlanRecord, PlanStep
-from helmdash.records.querysets import distinct_values, starts_with
+from helmdash.records.querysets import contains, distinct_values, starts_with
 
 # Three tries on a slow free model take five minutes at most; what runs longer has no server.
 STALLED_AFTER: Final = timedelta(minutes=15)
@@ -205,7 +205,7 @@ def found_by_index(
         using = PlanStep.objects.filter(project_id=project_id, entry=tool)
         rows = rows.filter(id__in=using.values("plan_id"))
     if q:
-        rows = rows.filter(Q(intent__icontains=q) | starts_with("name", q))
+        rows = rows.filter(contains("intent", q) | starts_with("name", q))
     if since is not None:
         rows = rows.filter(started_at__gte=since)
     if until is not None:
