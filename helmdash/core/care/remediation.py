@@ -289,7 +289,7 @@ def _overflow(state: CareState, snapshot: Snapshot) -> tuple[CareState, Decision
     if snapshot.is_first:
         reason = "No call of this fresh round fitted: clearing again would free nothing."
         return state, Decision(reason=reason)
-    reason = "The provider refused the last call as too long."
+    reason = "The last call was refused as too long."
     state = replace(state, level=Level.CRITICAL, countdown=0, grace=0, since_hard=None)
     return state, Decision(action=CareAction.CLEAR, remaining=0, reason=reason)
 

@@ -352,7 +352,7 @@ REASONS = [
      " before the clear.")),
     ("XXXX", "Countdown: 1 generation left before the clear."),
     ("XXXXX", "Countdown at 0: the next generation starts with a clear."),
-    ("o", "The provider refused the last call as too long."),
+    ("o", "The last call was refused as too long."),
 ]  # fmt: skip
 
 
