@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from importlib import import_module
 from itertools import chain
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.apps import apps
+from django.db import connection
 
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.learned_windows import LimitSource
@@ -397,3 +401,44 @@ def test_nothing_here_depends_on_the_order_of_a_batch(shipped: ProjectInfo) -> N
     record_calls(project=shipped, captures=[larger, first], caller="key", now=NOW)
 
     assert LearnedWindow.objects.get().tokens == 90_000
+
+
+# what a refusal said, and its code; whether what it taught is still known after an upgrade
+TAUGHT = [
+    ({"error_message": REFUSED["error_message"]}, True),
+    ({"error_message": REFUSED["error_message"], "error_code": "over_budget"}, False),
+    ({"error_message": f"16384 tokens ({OWN_WORDS}ollama/tiny, estimated before sending)"}, False),
+    ({"error_message": "input length exceeded max context length by 16384 tokens"}, False),
+]
+
+
+@pytest.mark.parametrize(("said", "is_kept"), TAUGHT)
+def test_an_upgrade_forgets_windows_that_were_budgets(
+    project: ProjectInfo, said: dict[str, Any], is_kept: bool
+) -> None:
+    told = call(project, None, **{**REFUSED, **said})
+    LearnedWindow.objects.all().delete()
+    rows = [
+        (MODEL, "refusal", told.id),
+        (MODEL, "server", told.id),
+        ("gone", "refusal", "deleted"),
+        ("unnamed", "refusal", ""),
+    ]
+    LearnedWindow.objects.bulk_create(
+        LearnedWindow(
+            project_id=project.id,
+            model_key=key,
+            source=source,
+            call_name=name,
+            tokens=16_384,
+            seen_at=NOW,
+        )
+        for key, source, name in rows
+    )
+
+    migration = import_module("helmdash.records.migrations.0064_windows_of_own_refusals")
+    migration.forget(apps, SimpleNamespace(connection=connection))
+
+    kept = {*LearnedWindow.objects.values_list("model_key", "source")}
+    others = {(MODEL, "server"), ("gone", "refusal"), ("unnamed", "refusal")}
+    assert kept == others | ({(MODEL, "refusal")} if is_kept else set())
