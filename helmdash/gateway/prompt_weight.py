@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -63,8 +63,11 @@ def weigh(request: ChatRequest) -> tuple[int, Composition]:
 
 
 def weigh_tools(parsed: Mapping[str, Any]) -> tuple[int, OfferedTools | None]:
-    """The bytes of the schemas of a request's tools, as JSON, and which of them take how many."""
-    declared = [(name, len(orjson.dumps(each))) for name, each in declared_tools(parsed)]
+    """The bytes of the schemas of a request's tools, as JSON, and which of them take how many.
+
+    A mark of where a cache is to end (Anthropic's) moves from one to another, and is no schema.
+    """
+    declared = [(name, len(orjson.dumps(_unmarked(each)))) for name, each in declared_tools(parsed)]
     if not declared:
         tools = parsed.get("tools")
         return (len(orjson.dumps(tools)) if tools else 0), None
@@ -72,11 +75,18 @@ def weigh_tools(parsed: Mapping[str, Any]) -> tuple[int, OfferedTools | None]:
     return sum(size for _, size in declared) + len(declared) + 1, offered_tools(declared)
 
 
+def _unmarked(tool: object) -> object:
+    if not isinstance(tool, dict) or _CACHE_MARK not in tool:
+        return tool
+    return {name: value for name, value in tool.items() if name != _CACHE_MARK}
+
+
 def with_user_text(composition: Composition, message: Message) -> Composition:
     """What fills a request with one more message of the user's, of texts alone."""
     return replace(composition, user=(composition.user or 0) + _Scales().put(message.parts))
 
 
+_CACHE_MARK: Final = "cache_control"
 # A plain one, which JSON is written of without asking what it is.
 _NO_RESULTS: Mapping[str, int] = {}
 

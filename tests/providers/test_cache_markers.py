@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
+from helmdash.gateway.prompt_weight import weigh_tools
 from helmdash.providers.registry import CLIENTS, UPSTREAMS
 from helmdash.providers.wire import ChatRequest, JsonMode, Message, Part, Role, Text, ToolResult
 
@@ -200,3 +201,11 @@ def test_a_prefill_keeps_its_mark() -> None:
     assert body["messages"][-1]["content"] == [
         {"type": "text", "text": "So:", "cache_control": MARK}
     ]
+
+
+def test_where_a_cache_is_to_end_is_no_part_of_a_schema() -> None:
+    """The mark moves from call to call, and what the provider keeps stays the same."""
+    tool: dict[str, Any] = {"name": "look", "input_schema": {"type": "object"}}
+    marked = {**tool, "cache_control": {"type": "ephemeral"}}
+
+    assert weigh_tools({"tools": [marked]}) == weigh_tools({"tools": [tool]})
