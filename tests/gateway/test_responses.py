@@ -221,6 +221,7 @@ def test_a_fragment_is_measured_by_nothing_it_sends(world: World, mark: str) -> 
 
         assert call["health"]["level"] == "healthy"
         assert call.get("suspected_cut") in (None, {})
+        assert call["estimate_tokens"] is None
 
 
 @pytest.mark.one_database

@@ -232,6 +232,10 @@ MISSES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"started_at": NOW + timedelta(minutes=7)},
      "of the call before , 7 min earlier: it may have expired",
      "0 0 % maybe expired", "may_have_expired"),
+    # It goes on from what its provider keeps, and sends what is new alone.
+    ({"messages": (NEXT,), "sent_is_prompt": False, "composition": Composition(system=0, user=6),
+      "sent": SentSizes(bytes=90, messages=1, tools_bytes=8_000)},
+     "of the call before , 20 s earlier", "0 0 % missed", "unknown"),
 ]  # fmt: skip
 
 

@@ -663,3 +663,11 @@ def test_what_gemini_wrote_reads_back_as_it_was_asked() -> None:
     )
 
     assert CLIENT.read_request(write(request), model="m", stream=False) == request
+
+
+@pytest.mark.parametrize("member", ["cachedContent", "cached_content"])
+def test_what_goes_on_from_cached_content_is_a_fragment(member: str) -> None:
+    said = {"contents": [{"role": "user", "parts": [{"text": "Go on."}]}]}
+
+    assert read(**said, **{member: "cachedContents/abc"}).is_fragment
+    assert not read(**said).is_fragment

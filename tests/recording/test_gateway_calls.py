@@ -92,6 +92,12 @@ def test_an_estimate_counts_images_by_the_piece(
     assert Call.objects.get().estimate_tokens == tokens
 
 
+def test_the_bytes_of_a_part_of_a_prompt_are_no_estimate_of_it(project: ProjectInfo) -> None:
+    record(project, make_capture(sent=SentSizes(bytes=4_000), sent_is_prompt=False))
+
+    assert Call.objects.get().estimate_tokens is None
+
+
 def test_the_path_of_a_nameless_call_takes_few_statements(
     project: ProjectInfo, django_assert_max_num_queries: Any
 ) -> None:

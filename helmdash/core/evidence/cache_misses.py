@@ -55,7 +55,9 @@ class CachedCall:
     """A main call, as far as a cache of its prompt goes by it. None: not told, or not kept.
 
     upstream_model: as its provider named what answered. ended_at: when its answer was there.
-    messages: of each, what tells it with all before it; a system prompt is the first.
+    messages: of each, what tells it with all before it; a system prompt is the first. is_whole
+    False: it goes on from what its provider keeps, so that what it sent is not how its prompt
+    begins.
     """
 
     id: str
@@ -71,6 +73,7 @@ class CachedCall:
     sent_messages: int | None
     offered: OfferedTools | None = None
     messages: Sequence[str] | None = None
+    is_whole: bool = True
 
 
 @answer("ChangedTools")
@@ -111,6 +114,12 @@ class CacheMiss:
         return timedelta(seconds=self.seconds_since)
 
 
+def is_whole_prompt(*, sent_bytes: int | None, estimate_tokens: int | None) -> bool:
+    """Whether what a call is stored to have sent is its prompt, as far as anybody told: no tokens
+    are estimated by the bytes of a part of one."""
+    return sent_bytes is None or estimate_tokens is not None
+
+
 def find_cache_miss(before: CachedCall, call: CachedCall) -> CacheMiss | None:
     """What a call's prompt was not read from the cache of, and why.
 
@@ -128,9 +137,13 @@ def find_cache_miss(before: CachedCall, call: CachedCall) -> CacheMiss | None:
     missed = readable - read
     if missed < max(_LEAST_MISSED, readable * _LEAST_MISSED_SHARE):
         return None
-    same, tools = _same_messages(before, call), _changed_tools(before.offered, call.offered)
+    # What differs in a part of a prompt is no change of the prompt.
+    are_whole = before.is_whole and call.is_whole
+    same = _same_messages(before, call) if are_whole else None
+    tools = _changed_tools(before.offered, call.offered) if are_whole else None
+    change = _change(before, call, same, tools) if are_whole else None
     return CacheMiss(
-        cause=_cause(before, call, readable, same, tools),
+        cause=_cause(before, call, readable, change, same),
         missed_tokens=missed,
         readable_tokens=readable,
         same_messages=same,
@@ -141,11 +154,7 @@ def find_cache_miss(before: CachedCall, call: CachedCall) -> CacheMiss | None:
 
 
 def _cause(
-    before: CachedCall,
-    call: CachedCall,
-    readable: int,
-    same: int | None,
-    tools: ChangedTools | None,
+    before: CachedCall, call: CachedCall, readable: int, change: MissCause | None, same: int | None
 ) -> MissCause:
     if any(map(_differ, _answerer(before), _answerer(call))):
         return MissCause.MODEL_CHANGED
@@ -155,20 +164,30 @@ def _cause(
         return MissCause.OVERLAPPED
     if before.round_number != call.round_number:
         return MissCause.FRESH_START
-    # In the order of the prompt: what comes first breaks all behind it.
-    if tools or _differ(before.tools_bytes, call.tools_bytes):
-        return MissCause.TOOLS_CHANGED
-    if _differ(before.system_bytes, call.system_bytes) or (same == 0 and before.system_bytes):
-        return MissCause.SYSTEM_CHANGED
-    is_rewritten = _is_rewritten(before, call, same)
     # What stands before a message that changed could still be read.
-    if is_rewritten and (call.prompt.cached or same == 0):
-        return MissCause.MESSAGES_CHANGED
+    is_rewritten = change is MissCause.MESSAGES_CHANGED
+    if change is not None and (not is_rewritten or call.prompt.cached or same == 0):
+        return change
     if before.prompt.cached == 0 and before.prompt.written == 0:
         return MissCause.NOTHING_HELD
     if (call.started_at - before.started_at).total_seconds() > CACHE_SECONDS:
         return MissCause.MAY_HAVE_EXPIRED
-    return MissCause.MESSAGES_CHANGED if is_rewritten else MissCause.UNKNOWN
+    return MissCause.UNKNOWN if change is None else change
+
+
+def _change(
+    before: CachedCall, call: CachedCall, same: int | None, tools: ChangedTools | None
+) -> MissCause | None:
+    """What differs of two whole prompts, in their order: what comes first breaks all behind it."""
+    if tools or _differ(before.tools_bytes, call.tools_bytes):
+        return MissCause.TOOLS_CHANGED
+    # The texts tell more than sizes: a system message that is added at the end changes no system
+    # prompt.
+    if before.messages is not None and same == len(before.messages):
+        return None
+    if _differ(before.system_bytes, call.system_bytes) or (same == 0 and before.system_bytes):
+        return MissCause.SYSTEM_CHANGED
+    return MissCause.MESSAGES_CHANGED if _is_rewritten(before, call, same) else None
 
 
 def _answerer(call: CachedCall) -> tuple[str | None, ...]:

@@ -179,8 +179,9 @@ def _offered(capture: Capture) -> dict[str, object] | None:
 
 
 def _estimate(item: Judged) -> int | None:
-    """The tokens of what was sent, by its bytes and images; null where its bytes are unknown."""
-    if item.sent_bytes is None:
+    """The tokens of a prompt, by the bytes and images that were sent; null where its bytes are
+    unknown, or are those of a part of it."""
+    if item.sent_bytes is None or item.capture.sent_is_prompt is False:
         return None
     sent = item.capture.sent
     images = (sent.images if sent else None) or 0

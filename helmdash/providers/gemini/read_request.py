@@ -97,6 +97,8 @@ def read_request(body: Object, *, model: str | None, stream: bool | None) -> Cha
         reasoning_effort=effort,
         reasoning_tokens=budget,
         extra=_extra(top, config, other_tools),
+        # What was cached by its name stands before all that is sent.
+        is_fragment=bool(top.get("cachedContent")) or None,
     )
 
 

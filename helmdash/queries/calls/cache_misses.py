@@ -5,7 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 from helmdash.core.calls.tool_schemas import offered_of
-from helmdash.core.evidence.cache_misses import CachedCall, CacheMiss, find_cache_miss
+from helmdash.core.evidence.cache_misses import (
+    CachedCall,
+    CacheMiss,
+    find_cache_miss,
+    is_whole_prompt,
+)
 from helmdash.core.evidence.net_value import Prompt
 from helmdash.core.text.messages import hash_of_key
 from helmdash.records.call_names import calls_at, find_within, payloads_at
@@ -47,4 +52,5 @@ def _cached_call(call: Call, payload: CallPayload | None) -> CachedCall:
         system_bytes=call.sent_system_bytes,
         sent_messages=call.sent_messages,
         messages=None if keys is None else tuple(map(hash_of_key, keys)),
+        is_whole=is_whole_prompt(sent_bytes=call.sent_bytes, estimate_tokens=call.estimate_tokens),
     )

@@ -10,7 +10,12 @@ from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.composition import Composition
 from helmdash.core.calls.routes import split_routes
-from helmdash.core.evidence.cache_misses import CachedCall, MissCause, find_cache_miss
+from helmdash.core.evidence.cache_misses import (
+    CachedCall,
+    MissCause,
+    find_cache_miss,
+    is_whole_prompt,
+)
 from helmdash.core.evidence.net_value import Prompt
 from helmdash.queries.calls.calls import COMPOSITION_COLUMNS, CallView, composition_of
 from helmdash.records.call_names import calls_at, find_generation
@@ -53,6 +58,7 @@ class CurvePoint:
     provider: str | None = None
     took_ms: int | None = None
     messages: int | None = None  # how many of them were sent
+    is_whole: bool = True  # that is all of the prompt, and not what goes on from a part kept
     cache_miss: MissCause | None = None  # as far as `with_cache_misses` told it
 
     @property
@@ -105,6 +111,8 @@ def curve_of(
         "provider",
         "latency_ms",
         "sent_messages",
+        "sent_bytes",
+        "estimate_tokens",
         *COMPOSITION_COLUMNS,
     )[:CURVE_POINTS]
     return tuple(
@@ -133,6 +141,7 @@ def curve_of(
             provider=provider or None,
             took_ms=took,
             messages=messages,
+            is_whole=is_whole_prompt(sent_bytes=sent, estimate_tokens=estimate),
         )
         for (
             generation,
@@ -158,6 +167,8 @@ def curve_of(
             provider,
             took,
             messages,
+            sent,
+            estimate,
             *told,
         ) in reversed(list(newest))
     )
@@ -197,6 +208,7 @@ def _cached_call(point: CurvePoint) -> CachedCall:
         tools_bytes=fills.tools if fills else None,
         system_bytes=fills.system if fills else None,
         sent_messages=point.messages,
+        is_whole=point.is_whole,
     )
 
 

@@ -89,6 +89,16 @@ CAUSES: list[tuple[dict[str, Any], dict[str, Any], MissCause]] = [
     # Without texts: fewer messages are no longer the same ones.
     (NO_TEXTS, {**NO_TEXTS, "sent_messages": 1, **read(9_000)}, MissCause.MESSAGES_CHANGED),
     (NO_TEXTS, {**NO_TEXTS, "sent_messages": None}, MissCause.UNKNOWN),
+    # What it did not send its provider has kept, with the beginning of the prompt.
+    ({}, {"is_whole": False, "messages": ("x",), "sent_messages": 1, "system_bytes": 0,
+          "tools_bytes": 0, "offered": None}, MissCause.UNKNOWN),
+    ({"is_whole": False, "messages": ("x",), "sent_messages": 1}, {}, MissCause.UNKNOWN),
+    (NO_TEXTS, {**NO_TEXTS, "is_whole": False, "sent_messages": 1, **read(9_000)},
+     MissCause.UNKNOWN),
+    ({}, {"is_whole": False, "messages": ("x",), **later(900)}, MissCause.MAY_HAVE_EXPIRED),
+    # A system message behind the others: the prompt begins as it did.
+    ({}, {"system_bytes": 2_008}, MissCause.UNKNOWN),
+    (NO_TEXTS, {**NO_TEXTS, "system_bytes": 2_008}, MissCause.SYSTEM_CHANGED),
     ({}, later(7.9), MissCause.OVERLAPPED),
     ({"ended_at": None}, later(7.9), MissCause.UNKNOWN),
     ({"prompt": Prompt(tokens=1_023, cached=0, written=None)}, {}, MissCause.TOO_SHORT),
