@@ -34,6 +34,7 @@ from helmdash.operations.alerts.delivering import Outcome
 from helmdash.operations.alerts.editing import AlertProblem, ChannelEdit, RuleEdit
 from helmdash.operations.alerts.forgetting import forget_old
 from helmdash.operations.retention.erasing import erase_conversation
+from helmdash.operations.retention.expired import delete_expired
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.alerts.rules import channels
@@ -44,6 +45,7 @@ from helmdash.records.models import (
     AlertMessage,
     AlertRule,
     AuditEntry,
+    Call,
     Conversation,
     Exporter,
     PendingExport,
@@ -430,6 +432,25 @@ def test_a_silence_of_a_week_ends_and_says_that_no_call_came(project: ProjectInf
     assert began["detail"].startswith("the newest started at")
     assert over["status"] == "resolved"
     assert over["detail"] == "no call came for a week either: it is taken to be unused"
+
+
+def test_a_silence_ends_and_says_so_where_no_call_is_kept_any_more(project: ProjectInfo) -> None:
+    """Of a project that keeps its calls for less than the week that a silence takes."""
+    rule(project, RuleKind.SILENCE, channel(project), group_s=0)
+    call(project, HEALTHY)
+    assert look(NOW + 61 * MINUTE) == 1
+    later = NOW + timedelta(days=2)
+    delete_expired(actor=SHELL, project=replace(project, retention_days=1), now=later)
+    assert not Call.objects.exists()
+
+    assert look(later) == 1
+    assert look(later + 2 * MINUTE) == 0
+
+    receiver = Receiver()
+    receiver.deliver(now=later)
+    over = receiver.got[-1][1]["alerts"][0]
+    assert over["status"] == "resolved"
+    assert over["detail"] == "no call came either: the ones before it are kept no longer"
 
 
 def test_a_rule_tells_what_changes_between_its_saving_and_its_first_look(

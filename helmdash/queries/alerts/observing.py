@@ -43,6 +43,7 @@ _RECHECK: Final = timedelta(minutes=1)
 _UNDER_WAY: Final = 60
 _WEEK: Final = timedelta(days=7)
 _UNUSED: Final = "no call came for a week either: it is taken to be unused"
+_FORGOTTEN: Final = "no call came either: the ones before it are kept no longer"
 # Causes that mean: the prompt was longer than the model, or the budget, takes.
 _REFUSALS: Final = (FailureCause.CONTEXT_OVERFLOW.value,)
 # Calls of an agent seldom take longer, and conversations are told apart by when a call began.
@@ -386,12 +387,13 @@ def _silence(rule: Watched, now: datetime) -> Iterator[Seen]:
     calls = Call.objects.filter(project_id=rule.project_id, started_at__lte=now)
     newest = calls.order_by("-started_at", "-id").values_list("started_at", flat=True).first()
     minutes = rule.settings.minutes or 0
-    if newest is None or now - newest < timedelta(minutes=minutes):
+    if newest is not None and now - newest < timedelta(minutes=minutes):
         return
-    if now - newest >= _WEEK:
+    if newest is None or now - newest >= _WEEK:
         # It ends, and not since a call came.
+        why = _FORGOTTEN if newest is None else _UNUSED
         for name in _firing(rule):
-            yield Seen(subject=name, severity=None, detail=_UNUSED)
+            yield Seen(subject=name, severity=None, detail=why)
         return
     yield Seen(
         subject="calls",
