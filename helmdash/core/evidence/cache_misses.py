@@ -18,7 +18,7 @@ from typing import Annotated, Final
 
 from helmdash.answers import Doc, answer
 from helmdash.core.calls.tool_schemas import OfferedTools
-from helmdash.core.evidence.net_value import CACHE_SECONDS, Prompt
+from helmdash.core.evidence.net_value import Prompt, may_have_expired
 
 # Told with every figure. Other rules are another version.
 METHOD: Final = "cache-miss-1"
@@ -54,10 +54,8 @@ class MissCause(StrEnum):
 class CachedCall:
     """A main call, as far as a cache of its prompt goes by it. None: not told, or not kept.
 
-    upstream_model: as its provider named what answered. ended_at: when its answer was there.
-    messages: of each, what tells it with all before it; a system prompt is the first. is_whole
-    False: it goes on from what its provider keeps, so that what it sent is not how its prompt
-    begins.
+    upstream_model: as its provider named what answered. latency_ms: until its answer was there.
+    messages: of each, what tells it with all before it; a system prompt is the first.
     """
 
     id: str
@@ -67,13 +65,25 @@ class CachedCall:
     round_number: int | None
     prompt: Prompt
     started_at: datetime
-    ended_at: datetime | None
+    latency_ms: int | None
+    sent_bytes: int | None
+    estimate_tokens: int | None
     tools_bytes: int | None
     system_bytes: int | None
     sent_messages: int | None
     offered: OfferedTools | None = None
     messages: Sequence[str] | None = None
-    is_whole: bool = True
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether what it sent is its prompt, as far as anybody told: one that goes on from what
+        its provider keeps sent a part, by whose bytes no tokens are estimated."""
+        return self.sent_bytes is None or self.estimate_tokens is not None
+
+    def is_under_way(self, at: datetime) -> bool:
+        """Whether it was still being answered, as far as that is known."""
+        took = self.latency_ms
+        return took is not None and at < self.started_at + timedelta(milliseconds=took)
 
 
 @answer("ChangedTools")
@@ -112,12 +122,6 @@ class CacheMiss:
     def since(self) -> timedelta:
         """`seconds_since` as a length of time."""
         return timedelta(seconds=self.seconds_since)
-
-
-def is_whole_prompt(*, sent_bytes: int | None, estimate_tokens: int | None) -> bool:
-    """Whether what a call is stored to have sent is its prompt, as far as anybody told: no tokens
-    are estimated by the bytes of a part of one."""
-    return sent_bytes is None or estimate_tokens is not None
 
 
 def find_cache_miss(before: CachedCall, call: CachedCall) -> CacheMiss | None:
@@ -160,7 +164,7 @@ def _cause(
         return MissCause.MODEL_CHANGED
     if readable < LEAST_CACHED_TOKENS:
         return MissCause.TOO_SHORT
-    if before.ended_at is not None and call.started_at < before.ended_at:
+    if before.is_under_way(call.started_at):
         return MissCause.OVERLAPPED
     if before.round_number != call.round_number:
         return MissCause.FRESH_START
@@ -170,7 +174,7 @@ def _cause(
         return change
     if before.prompt.cached == 0 and before.prompt.written == 0:
         return MissCause.NOTHING_HELD
-    if (call.started_at - before.started_at).total_seconds() > CACHE_SECONDS:
+    if may_have_expired(before.started_at, call.started_at):
         return MissCause.MAY_HAVE_EXPIRED
     return MissCause.UNKNOWN if change is None else change
 

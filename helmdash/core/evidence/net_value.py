@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from math import ceil, fsum
 from typing import Annotated, Final
@@ -172,6 +173,11 @@ def sum_of_usd(values: Iterable[float | None]) -> UsdSum:
 def share_of_window(tokens: int | None, window: int | None) -> float | None:
     """How much of its window a prompt filled; None where either is unknown."""
     return tokens / window if tokens is not None and window else None
+
+
+def may_have_expired(before: datetime, after: datetime) -> bool:
+    """Whether a cache may have forgotten what a call sent when the next one began."""
+    return (after - before).total_seconds() > CACHE_SECONDS
 
 
 def is_too_early(share: float | None) -> bool | None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from helmdash.core.calls.tool_schemas import offered_of
 from helmdash.core.evidence.cache_misses import (
     CachedCall,
     CacheMiss,
     find_cache_miss,
-    is_whole_prompt,
 )
 from helmdash.core.evidence.net_value import Prompt
 from helmdash.core.text.messages import hash_of_key
@@ -35,7 +32,6 @@ def cache_miss_of(call: Call, payload: CallPayload | None) -> CacheMiss | None:
 
 def _cached_call(call: Call, payload: CallPayload | None) -> CachedCall:
     keys = payload.message_hashes if payload else None
-    took = None if call.latency_ms is None else timedelta(milliseconds=call.latency_ms)
     return CachedCall(
         id=call.name,
         model_key=call.model_key or call.model,
@@ -46,11 +42,12 @@ def _cached_call(call: Call, payload: CallPayload | None) -> CachedCall:
             tokens=call.prompt_tokens, cached=call.cached_tokens, written=call.cache_write_tokens
         ),
         started_at=call.started_at,
-        ended_at=None if took is None else call.started_at + took,
+        latency_ms=call.latency_ms,
+        sent_bytes=call.sent_bytes,
+        estimate_tokens=call.estimate_tokens,
         tools_bytes=call.sent_tools_bytes,
         offered=offered_of(payload.offered) if payload else None,
         system_bytes=call.sent_system_bytes,
         sent_messages=call.sent_messages,
         messages=None if keys is None else tuple(map(hash_of_key, keys)),
-        is_whole=is_whole_prompt(sent_bytes=call.sent_bytes, estimate_tokens=call.estimate_tokens),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
@@ -14,7 +14,6 @@ from helmdash.core.evidence.cache_misses import (
     CachedCall,
     MissCause,
     find_cache_miss,
-    is_whole_prompt,
 )
 from helmdash.core.evidence.net_value import Prompt
 from helmdash.queries.calls.calls import COMPOSITION_COLUMNS, CallView, composition_of
@@ -56,9 +55,10 @@ class CurvePoint:
     model_key: str = ""
     upstream_model: str | None = None
     provider: str | None = None
-    took_ms: int | None = None
+    latency_ms: int | None = None
     messages: int | None = None  # how many of them were sent
-    is_whole: bool = True  # that is all of the prompt, and not what goes on from a part kept
+    sent_bytes: int | None = None
+    estimate_tokens: int | None = None
     cache_miss: MissCause | None = None  # as far as `with_cache_misses` told it
 
     @property
@@ -139,9 +139,10 @@ def curve_of(
             model_key=key or model,
             upstream_model=upstream_model or None,
             provider=provider or None,
-            took_ms=took,
+            latency_ms=took,
             messages=messages,
-            is_whole=is_whole_prompt(sent_bytes=sent, estimate_tokens=estimate),
+            sent_bytes=sent,
+            estimate_tokens=estimate,
         )
         for (
             generation,
@@ -202,13 +203,12 @@ def _cached_call(point: CurvePoint) -> CachedCall:
             tokens=point.prompt_tokens, cached=point.cached_tokens, written=point.cache_write_tokens
         ),
         started_at=point.at,
-        ended_at=None
-        if point.took_ms is None
-        else point.at + timedelta(milliseconds=point.took_ms),
+        latency_ms=point.latency_ms,
+        sent_bytes=point.sent_bytes,
+        estimate_tokens=point.estimate_tokens,
         tools_bytes=fills.tools if fills else None,
         system_bytes=fills.system if fills else None,
         sent_messages=point.messages,
-        is_whole=point.is_whole,
     )
 
 

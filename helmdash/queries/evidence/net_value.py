@@ -18,12 +18,12 @@ from helmdash.core.budgets.health import HealthReason
 from helmdash.core.calls.outcomes import CallOutcome, outcome_of
 from helmdash.core.evidence import net_value as core
 from helmdash.core.evidence.net_value import (
-    CACHE_SECONDS,
     METHOD,
     NEAR_CALLS,
     Prices,
     Prompt,
     Shortening,
+    may_have_expired,
 )
 from helmdash.core.evidence.suggested import Counted
 from helmdash.queries.budgets import budgets
@@ -526,7 +526,7 @@ def _between(calls: Iterable[NearCall], first: datetime, latest: datetime) -> Ne
 def _may_have_expired(earlier: NearCall | None, later: NearCall | None) -> bool | None:
     if earlier is None or later is None:
         return None
-    return (later.started_at - earlier.started_at).total_seconds() > CACHE_SECONDS
+    return may_have_expired(earlier.started_at, later.started_at)
 
 
 def _outcome(call: NearCall) -> CallOutcome:

@@ -28,7 +28,9 @@ BEFORE = CachedCall(
     round_number=1,
     prompt=Prompt(tokens=50_000, cached=40_000, written=None),
     started_at=NOW,
-    ended_at=NOW + timedelta(seconds=8),
+    latency_ms=8_000,
+    sent_bytes=None,
+    estimate_tokens=None,
     tools_bytes=8_000,
     offered=offered_tools([("Read", 5_000), ("Bash", 3_000)]),
     system_bytes=2_000,
@@ -41,7 +43,7 @@ AFTER = replace(
     id="after",
     prompt=Prompt(tokens=51_000, cached=0, written=None),
     started_at=NOW + timedelta(seconds=20),
-    ended_at=NOW + timedelta(seconds=25),
+    latency_ms=5_000,
     sent_messages=4,
     messages=(SYSTEM, USER, REPLY, MORE),
 )
@@ -55,6 +57,8 @@ def later(seconds: float) -> dict[str, Any]:
     return {"started_at": NOW + timedelta(seconds=seconds)}
 
 
+# What goes on from what its provider keeps: no tokens are estimated by its bytes.
+PART = {"sent_bytes": 90}
 NO_TEXTS: dict[str, Any] = {"messages": None}
 HELD_NONE = {"prompt": Prompt(tokens=50_000, cached=0, written=0)}
 
@@ -90,17 +94,17 @@ CAUSES: list[tuple[dict[str, Any], dict[str, Any], MissCause]] = [
     (NO_TEXTS, {**NO_TEXTS, "sent_messages": 1, **read(9_000)}, MissCause.MESSAGES_CHANGED),
     (NO_TEXTS, {**NO_TEXTS, "sent_messages": None}, MissCause.UNKNOWN),
     # What it did not send its provider has kept, with the beginning of the prompt.
-    ({}, {"is_whole": False, "messages": ("x",), "sent_messages": 1, "system_bytes": 0,
+    ({}, {**PART, "messages": ("x",), "sent_messages": 1, "system_bytes": 0,
           "tools_bytes": 0, "offered": None}, MissCause.UNKNOWN),
-    ({"is_whole": False, "messages": ("x",), "sent_messages": 1}, {}, MissCause.UNKNOWN),
-    (NO_TEXTS, {**NO_TEXTS, "is_whole": False, "sent_messages": 1, **read(9_000)},
+    ({**PART, "messages": ("x",), "sent_messages": 1}, {}, MissCause.UNKNOWN),
+    (NO_TEXTS, {**NO_TEXTS, **PART, "sent_messages": 1, **read(9_000)},
      MissCause.UNKNOWN),
-    ({}, {"is_whole": False, "messages": ("x",), **later(900)}, MissCause.MAY_HAVE_EXPIRED),
+    ({}, {**PART, "messages": ("x",), **later(900)}, MissCause.MAY_HAVE_EXPIRED),
     # A system message behind the others: the prompt begins as it did.
     ({}, {"system_bytes": 2_008}, MissCause.UNKNOWN),
     (NO_TEXTS, {**NO_TEXTS, "system_bytes": 2_008}, MissCause.SYSTEM_CHANGED),
     ({}, later(7.9), MissCause.OVERLAPPED),
-    ({"ended_at": None}, later(7.9), MissCause.UNKNOWN),
+    ({"latency_ms": None}, later(7.9), MissCause.UNKNOWN),
     ({"prompt": Prompt(tokens=1_023, cached=0, written=None)}, {}, MissCause.TOO_SHORT),
     ({}, read(0, 1_023), MissCause.TOO_SHORT),
 ]  # fmt: skip
