@@ -14,9 +14,9 @@ from helmdash.api.parsing import faults_of, read_json, unstorable, validate
 from helmdash.api.problems import FieldFault
 from helmdash.api.schemas.calls import Rejected
 from helmdash.api.schemas.reports import BATCH, CALL
-from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.capture import Capture, is_too_old
 from helmdash.core.calls.routes import CallRoute
-from helmdash.doors.bodies.captures import is_too_old, to_capture
+from helmdash.doors.bodies.captures import to_capture
 
 _TOO_OLD: Final = (FieldFault("started_at", "is older than the project keeps its calls"),)
 

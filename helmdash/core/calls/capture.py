@@ -156,3 +156,14 @@ class Capture:
         if self.error_code or (self.http_status or 0) >= 400:
             return "error"
         return "success"
+
+
+def is_too_old(capture: Capture, kept_since: datetime | None) -> bool:
+    """Whether a transcript tells of a call that its project does not keep any more.
+
+    Files of agents are read again whenever they grow. What retention has deleted would come back
+    each time, and be counted once more among the figures that outlive it.
+    """
+    began = capture.started_at
+    is_old = kept_since is not None and began is not None and began < kept_since
+    return is_old and capture.routes == (CallRoute.TRANSCRIPT,)

@@ -129,7 +129,13 @@ def is_history(*, is_transcript: bool, started_at: datetime, newest_at: datetime
     order, and their times are no report's guess. A call on its way, or one of a slow clock, is
     behind by _LONGEST_CALL at most.
     """
-    return is_transcript and newest_at - started_at > _LONGEST_CALL
+    return is_transcript and is_gone_by(started_at, newest_at=newest_at)
+
+
+def is_gone_by(at: datetime, *, newest_at: datetime) -> bool:
+    """Whether a conversation went on behind a moment, by more than calls on their way and slow
+    clocks are behind."""
+    return newest_at - at > _LONGEST_CALL
 
 
 def is_as_large(before: int | None, prompt_tokens: int | None) -> bool:

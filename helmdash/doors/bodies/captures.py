@@ -13,17 +13,6 @@ from helmdash.core.calls.routes import CallRoute
 from helmdash.doors.bodies.reports import CallIn, ClientIn, CompositionIn, SentIn, TrimIn
 
 
-def is_too_old(capture: Capture, kept_since: datetime | None) -> bool:
-    """Whether a transcript tells of a call that its project does not keep any more.
-
-    Files of agents are read again whenever they grow. What retention has deleted would come back
-    each time, and be counted once more among the figures that outlive it.
-    """
-    began = capture.started_at
-    is_old = kept_since is not None and began is not None and began < kept_since
-    return is_old and capture.routes == (CallRoute.TRANSCRIPT,)
-
-
 def to_capture(
     call: CallIn, *, route: CallRoute, caller: str | None = None, at: datetime | None = None
 ) -> Capture:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, TypeAlias
 
 from helmdash.answers import Doc, answer
@@ -19,6 +19,7 @@ from helmdash.core.agents.claude_hooks import (
 )
 from helmdash.core.agents.status_line import StatusLine, status_line
 from helmdash.core.conversations.attention import rank_of
+from helmdash.core.conversations.placement import is_gone_by
 from helmdash.operations.care.problems import NoConversation
 from helmdash.operations.database.transactions import write
 from helmdash.operations.recording.judged.masking import masker
@@ -29,8 +30,6 @@ from helmdash.records.models import Conversation, Payload
 
 # Of a conversation, and of those that come at once. The longest sessions compact some dozen times.
 MOST_EVENTS = 1_000
-# A client's clock may be so much behind that by which its calls were recorded.
-_SLOW_CLOCK = timedelta(minutes=10)
 
 _Told: TypeAlias = dict[str, tuple[ClientEvent, datetime]]  # by key, with the time of each
 
@@ -145,9 +144,10 @@ def _mark(
     """What new events say of their conversation."""
     compacted = [at for event, at in events if event.kind is ClientEventKind.COMPACTION]
     # What the conversation went on after is no reason any more, however late it is told.
-    gone = row.latest_at - _SLOW_CLOCK
     refusals = [
-        event for event, at in events if event.kind is ClientEventKind.REFUSAL and at >= gone
+        event
+        for event, at in events
+        if event.kind is ClientEventKind.REFUSAL and not is_gone_by(at, newest_at=row.latest_at)
     ]
     changed: list[str] = []
     if compacted:

@@ -12,8 +12,9 @@ from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.running import STOPPED
+from helmdash.core.calls.capture import is_too_old
 from helmdash.core.calls.routes import CallRoute
-from helmdash.doors.bodies.captures import is_too_old, to_capture
+from helmdash.doors.bodies.captures import to_capture
 from helmdash.doors.bodies.reports import CallIn
 from helmdash.doors.validation import BadFields, Shape, unstorable
 from helmdash.operations.recording.calls import record_calls
