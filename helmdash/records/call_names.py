@@ -295,12 +295,6 @@ def reply_name(reply_id: str, *, is_own: bool) -> str:
     return f"{_OWN_REPLY if is_own else _REPLY}{reply_id}"
 
 
-def insert_reply_names(rows: Mapping[str, Mapping[str, Any]]) -> None:
-    """Note by which ids providers keep the replies of calls that are being inserted: the rows of
-    the calls, by their reply_name. Of an id that came before, the first call keeps it."""
-    add_names(rows.items())
-
-
 def add_names(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
     """Note further names of calls, each with its call's row; one that is taken stays where it is.
 

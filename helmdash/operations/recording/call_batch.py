@@ -38,8 +38,8 @@ from helmdash.operations.rollups.noting import note, note_recorded
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.records.access.keyed_hash import hash_text
 from helmdash.records.call_names import (
+    add_names,
     insert_names,
-    insert_reply_names,
     reply_name,
 )
 from helmdash.records.models import Call, CallPayload, Payload, StoredMessage, TrialCall
@@ -256,12 +256,11 @@ class CallBatch:
         self._inference.write(self._now)
         self._repeated.write()
         insert_names(self._call_rows)
-        insert_reply_names(
-            {
-                reply_name(reply_id, is_own=bool(item.capture.is_kept_by_own)): row
-                for row, item in zip(self._call_rows, self.items, strict=True)
-                if (reply_id := item.capture.kept_reply_id)
-            }
+        # By which ids providers keep their replies. Of one that came before, the first call has it.
+        add_names(
+            (reply_name(reply_id, is_own=bool(item.capture.is_kept_by_own)), row)
+            for row, item in zip(self._call_rows, self.items, strict=True)
+            if (reply_id := item.capture.kept_reply_id)
         )
         self._known.write()
         self._insert_calls()

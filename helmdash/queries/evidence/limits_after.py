@@ -40,10 +40,6 @@ def _changed(project_id: int, asked: Iterable[SuggestionView]) -> Iterator[tuple
     table = budgets.table(project_id=project_id)
     for each in asked:
         row = own_row_in(table, project_id=project_id, model=each.model, model_key=each.model_key)
-        if row.budget_id is not None and all(
-            change.field != "input_tokens" for change in each.changes
-        ):
-            continue  # the row that governs it has the same limit as before
         values: dict[str, Any] = {
             change.field: _FIELDS[change.field].read(change.suggested) for change in each.changes
         }
