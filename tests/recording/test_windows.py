@@ -308,6 +308,26 @@ def test_only_an_edit_of_the_window_makes_it_an_operators(
     assert (limit(shipped)[1] != "server") is is_operators
 
 
+def test_a_red_line_of_a_row_holds_as_far_as_it_fits_into_the_window_that_counts(
+    shipped: ProjectInfo,
+) -> None:
+    """No shipped row sets one: it is an operator's, and was passed over where a server told the
+    window or nobody knows it."""
+    edit("ollama/", critical_max_tokens=3_000, optimal_max_tokens=2_000)
+
+    def lines() -> tuple[int | None, int | None]:
+        budget = budgets.table(project_id=shipped.id).lookup(MODEL)
+        return budget.limit_tokens, budget.critical_max_tokens
+
+    assert lines() == (3_072, 3_000)
+    call(shipped, 100, server_window=8_192)
+    assert lines() == (8_192, 3_000)
+    call(shipped, 100, server_window=2_500)
+    assert lines() == (2_500, 2_250)
+    call(shipped, 9_000)
+    assert lines() == (None, 3_000)
+
+
 def test_loading_the_shipped_rows_again_takes_the_word_back(shipped: ProjectInfo) -> None:
     call(shipped, 100, server_window=8192)
     edit("ollama/", context_length=4096)

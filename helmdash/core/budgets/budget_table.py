@@ -359,9 +359,9 @@ class BudgetTable:
         row, trial, is_own_window = self._tried(question, row)
         is_shipped = row.budget_id in self._shipped and not is_own_window
         limit = self._limit(question, match, row, rule, is_shipped=is_shipped)
-        # A shipped row sets its red line for the window that it knows.
-        is_of_another = is_shipped and (limit.source in OUTSIDE or limit.tokens is None)
-        critical = None if is_of_another else row.critical_max_tokens
+        critical = row.critical_max_tokens
+        if limit.source in OUTSIDE and critical is not None and critical > (limit.tokens or 0):
+            critical = None  # it was drawn for a longer window
         lines = lines_of(row.optimal_max_tokens, critical, limit=limit.tokens)
         shared = {f.name: getattr(row, f.name) for f in fields(BudgetFigures)}
         return EffectiveBudget(
