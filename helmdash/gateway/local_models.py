@@ -7,7 +7,7 @@ word: so the window that counts is sent along.
 from __future__ import annotations
 
 from helmdash import conf
-from helmdash.core.budgets.budgets import EffectiveBudget, MatchRule
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.learned_windows import OUTSIDE
 from helmdash.core.budgets.windows import served_window, with_room_of, within_window
 from helmdash.core.calls.capture import Capture
@@ -94,9 +94,7 @@ class LocalModels:
 def _is_a_guess(budget: EffectiveBudget) -> bool:
     """Whether a window would be sent that nobody has told: that of a row which HelmDash ships."""
     return (
-        budget.is_shipped
-        and budget.limit_source not in OUTSIDE
-        and budget.rule is not MatchRule.FALLBACK
+        budget.is_shipped and budget.limit_tokens is not None and budget.limit_source not in OUTSIDE
     )
 
 

@@ -7,19 +7,20 @@ now, or would be after an edit. Nothing is stored.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from helmdash.core.budgets.budget_rules import budget_problems
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget
 from helmdash.core.budgets.health import Health, HealthReason, assess
 from helmdash.core.budgets.judged import is_operators
-from helmdash.core.budgets.learned_windows import LimitSource
+from helmdash.core.budgets.learned_windows import LimitSource, WindowBy
 from helmdash.core.budgets.levels import Level
 from helmdash.core.budgets.model_names import split_window
+from helmdash.core.budgets.window_edits import window_after
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls.calls import CallView
 from helmdash.queries.conversations.care import NeedsAttention
@@ -61,6 +62,15 @@ class Lines:
     caution: int | None
     critical: int | None
     window: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnEdit:
+    """An edit in one project alone. row: as it is, budget_id None: it will be a new one. changes:
+    figures by name."""
+
+    row: BudgetSpec
+    changes: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,34 +161,52 @@ def levels_today(
 
 def edited_row(*, project_id: int, subject: Subject, lines: Lines) -> BudgetSpec:
     """The row that an edit of the model's lines stores."""
-    return replace(
-        own_row(project_id=project_id, model=subject.model, model_key=subject.model_key),
-        optimal_max_tokens=lines.caution,
-        critical_max_tokens=lines.critical,
-        context_length=lines.window,
+    edit = edit_of_lines(project_id=project_id, subject=subject, lines=lines)
+    return replace(edit.row, **edit.changes)
+
+
+def edit_of_lines(*, project_id: int, subject: Subject, lines: Lines) -> OwnEdit:
+    """As it is stored."""
+    return own_edit(
+        project_id=project_id,
+        model=subject.model,
+        model_key=subject.model_key,
+        changes={
+            "optimal_max_tokens": lines.caution,
+            "critical_max_tokens": lines.critical,
+            "context_length": lines.window,
+        },
     )
 
 
-def own_row(*, project_id: int, model: str, model_key: str) -> BudgetSpec:
-    """The row that an edit for one model in one project is made to: the project's own, or a new one
-    (budget_id None) beside the row of every project; the fallback's figures get the model's id as
-    their key.
+def own_edit(*, project_id: int, model: str, model_key: str, changes: Mapping[str, Any]) -> OwnEdit:
+    """Which row an edit for one model in one project is made to: the project's own, or a new one
+    beside the row of every project; the fallback's figures get the model's id as their key.
 
-    A new row's window counts before what a server or a refusal told of the model. Where their word
-    is in force it becomes the row's window, and the row that of this model alone: whoever edits
-    another figure is not to bring the limit down to the ceiling of the row that it is made from.
+    changes: figures by name. Where the word of a server or a refusal is in force, the row is that
+    of this model alone. Where the figures make the window (core.budgets.window_edits), the row's
+    counts from then on, so that word becomes the row's window: a lower ceiling of prompts is not to
+    bring the limit down to it.
     """
     table = budgets.table(project_id=project_id)
-    return own_row_in(table, project_id=project_id, model=model, model_key=model_key)
+    return own_edit_in(
+        table, project_id=project_id, model=model, model_key=model_key, changes=changes
+    )
 
 
-def own_row_in(table: BudgetTable, *, project_id: int, model: str, model_key: str) -> BudgetSpec:
-    """As `own_row`, of a table that is at hand. No query."""
+def own_edit_in(
+    table: BudgetTable, *, project_id: int, model: str, model_key: str, changes: Mapping[str, Any]
+) -> OwnEdit:
+    """As `own_edit`, of a table that is at hand. No query."""
     window = _told_window(table.lookup(model, key=model_key))
     if window is None:
-        return table.row_to_edit(table.key_to_edit(model), project=str(project_id))
+        row = table.row_to_edit(table.key_to_edit(model), project=str(project_id))
+        return OwnEdit(row=row, changes=changes)
     row = table.row_to_edit(split_window(model.strip()).model, project=str(project_id))
-    return replace(row, context_length=window)
+    stands = row.stored()
+    if window_after(row.window_by, stands, {**stands, **changes}) is not WindowBy.OPERATOR:
+        return OwnEdit(row=row, changes=changes)
+    return OwnEdit(row=row, changes={"context_length": window, **changes})
 
 
 def lines_of_row(*, project_id: int, subject: Subject) -> Lines:

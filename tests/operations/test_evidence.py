@@ -18,7 +18,7 @@ from helmdash.core.evidence.figures import Figure
 from helmdash.core.evidence.suggested import Learned, SuggestionState
 from helmdash.core.text.query_terms import parse_query
 from helmdash.operations.budgets.editing import change_budget
-from helmdash.operations.budgets.lines import store_own_row
+from helmdash.operations.budgets.lines import store_own_edit
 from helmdash.operations.budgets.reverting import revert_edits
 from helmdash.operations.evidence import deciding, refreshing, trialling
 from helmdash.operations.evidence.deciding import NoSuchSuggestion, SuggestionDecided
@@ -31,7 +31,7 @@ from helmdash.queries.calls.terms import CALL_TERMS
 from helmdash.queries.evidence import suggestions
 from helmdash.queries.evidence.learned import learned_of
 from helmdash.queries.evidence.limits import limits_of_model
-from helmdash.queries.line_edits import own_row
+from helmdash.queries.line_edits import own_edit
 from helmdash.records.models import Budget, Call, Job, LearnedModel, Suggestion
 from tests.factories import NOW, make_capture, make_suggestion
 from tests.recording.support import make_ruled_project, record
@@ -329,12 +329,8 @@ def test_an_edit_by_hand_brings_the_next_look_of_the_job(project: ProjectInfo) -
     found = Suggestion.objects.get(figure="input_tokens")
     assert found.state == SuggestionState.OPEN.value
 
-    store_own_row(
-        actor=SHELL,
-        project_id=project.id,
-        row=own_row(project_id=project.id, model=_MODEL, model_key=_MODEL),
-        changes=found.changes,
-    )
+    edit = own_edit(project_id=project.id, model=_MODEL, model_key=_MODEL, changes=found.changes)
+    store_own_edit(actor=SHELL, project_id=project.id, edit=edit)
     Job.objects.update(outcome="cancelled")
     thread.look_once()
     found.refresh_from_db()

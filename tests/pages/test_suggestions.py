@@ -11,11 +11,11 @@ from django.test import Client
 from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations.budgets.lines import store_own_row
+from helmdash.operations.budgets.lines import store_own_edit
 from helmdash.operations.evidence import trialling
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
-from helmdash.queries.line_edits import own_row
+from helmdash.queries.line_edits import own_edit
 from helmdash.records.models import Suggestion
 from tests.factories import NOW, make_capture, make_suggestion, record
 
@@ -87,8 +87,8 @@ def test_an_accepted_figure_leaves_the_window_that_a_server_told(
 @pytest.mark.parametrize(
     ("model", "figure", "value", "told"),
     [
-        # Of the fallback's figures, in words and as the limit will be.
-        ("acme/zed", "chars_per_token", 3.1, ("16,000 tokens", 16_000)),
+        # Of the fallback's figures, which say nothing of the window until one of them is edited.
+        ("acme/zed", "chars_per_token", 3.1, (None, None)),
         ("acme/zed", "input_tokens", 24_575, ("24,575 tokens", 24_575)),
         ("acme/zed", "context_length", 32_768, (None, 32_768)),  # the figure says it
         # A row governs it, and a server told its window: both limits stay.
@@ -103,7 +103,7 @@ def test_a_suggestion_says_beforehand_which_limit_its_model_will_have(
     model: str,
     figure: str,
     value: float,
-    told: tuple[str | None, int],
+    told: tuple[str | None, int | None],
 ) -> None:
     words, limit = told
     record(make_capture(model="nemo", server_window=32_768), project=project)
@@ -150,8 +150,13 @@ def test_what_was_edited_again_since_is_not_taken_back(owner: Client, project: P
     one = make_suggestion(project=project)
     address = f"/budgets/suggestions/{one.pk}/"
     owner.post(address, {"do": "accept"})
-    row = own_row(project_id=project.id, model="openai/gpt-4o", model_key="openai/gpt-4o")
-    store_own_row(actor=SHELL, project_id=project.id, row=row, changes={"input_tokens": 30_000})
+    edit = own_edit(
+        project_id=project.id,
+        model="openai/gpt-4o",
+        model_key="openai/gpt-4o",
+        changes={"input_tokens": 30_000},
+    )
+    store_own_edit(actor=SHELL, project_id=project.id, edit=edit)
 
     owner.post(address, {"do": "revert"})
 

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from django.db import connection
+from django.db.models import Q
 
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import STORED_FIELDS
@@ -55,8 +56,11 @@ def _stored(project_id: int | None) -> object:
             for statement in _statements()
         ]
     # What operators edited is told by earlier rows as well.
-    own = budget_origins.with_own_window() if found.pop() else None
-    return project_id, own, *map(tuple, found)
+    by = None
+    if found.pop():
+        rows = list(Budget.objects.filter(Q(project=None) | Q(project=project_id)))
+        by = tuple(sorted(budget_origins.windows_by(rows).items()))
+    return project_id, by, *map(tuple, found)
 
 
 @cache
@@ -67,7 +71,7 @@ def _statements() -> tuple[str, ...]:
     columns = ", ".join(field.name for field in STORED_FIELDS)
     return (
         (
-            f"SELECT id, project_id, {columns} FROM {budget}"
+            f"SELECT id, project_id, {columns}, window_copied_from FROM {budget}"
             " WHERE project_id IS NULL OR project_id = %s ORDER BY id"
         ),
         f"SELECT prefix, target, evidence FROM {alias} ORDER BY id",

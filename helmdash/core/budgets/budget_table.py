@@ -8,7 +8,7 @@ the one with Ollama's tag `:latest`, too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -33,6 +33,7 @@ from helmdash.core.budgets.learned_windows import (
     LimitSource,
     RowLimit,
     Variant,
+    WindowBy,
     WindowReport,
     WindowSource,
     choose_limit,
@@ -47,6 +48,7 @@ from helmdash.core.budgets.model_names import (
     split_window,
 )
 from helmdash.core.budgets.trials import Arm, InTrial, TrialRule
+from helmdash.core.budgets.window_edits import window_after
 
 # Generations between two hard guidances where a row sets none ("Context Health Monitor").
 DEFAULT_CAUTION_CADENCE = 10
@@ -89,19 +91,12 @@ class TableParts:
 
     rows: tuple[BudgetSpec, ...]
     aliases: tuple[Alias, ...]
-    shipped: frozenset[int]
     windows: tuple[WindowReport, ...]
     variants: tuple[Variant, ...]
 
     def table(self) -> BudgetTable:
         """The table. Raises MissingFallback."""
-        return BudgetTable(
-            self.rows,
-            self.aliases,
-            shipped=self.shipped,
-            windows=self.windows,
-            variants=self.variants,
-        )
+        return BudgetTable(self.rows, self.aliases, windows=self.windows, variants=self.variants)
 
 
 class BudgetTable:
@@ -116,12 +111,10 @@ class BudgetTable:
         budgets: Iterable[BudgetSpec],
         aliases: Iterable[Alias] = (),
         *,
-        shipped: Collection[int] = (),
         windows: Iterable[WindowReport] = (),
         variants: Iterable[Variant] = (),
     ) -> None:
-        """`shipped`: numbers of the rows whose window is as HelmDash ships it, and no operator's
-        word. `windows`: what was learned from outside. `variants`: what clients may ask for."""
+        """`windows`: what was learned from outside. `variants`: what clients may ask for."""
         self._all = tuple(budgets)
         self._rows = _governing_rows(self._all)
         if "" not in self._rows:
@@ -134,7 +127,6 @@ class BudgetTable:
         for window in windows:
             self._windows.setdefault(window.key, {})[window.source] = window
         self._variants = tuple(variants)
-        self._shipped = frozenset(shipped)
         self._trials: tuple[TrialRule, ...] = ()
         # Of a conversation: what each trial makes of it, by model; and the tables for these.
         self._ruled_in: Mapping[str, tuple[TrialRule, Arm]] = {}
@@ -173,7 +165,6 @@ class BudgetTable:
         return TableParts(
             rows=self._all,
             aliases=self._aliases,
-            shipped=self._shipped,
             windows=tuple(report for found in self._windows.values() for report in found.values()),
             variants=self._variants,
         )
@@ -210,19 +201,27 @@ class BudgetTable:
         return found
 
     def with_row(self, row: BudgetSpec) -> BudgetTable:
-        """The same table with a row in the place of its former self, or added: its window is an
-        operator's word."""
+        """The same table with a row as an operator edits it, in the place of its former self or
+        added: whose word its window is then, `window_after` says."""
         return self.with_rows((row,))
 
     def with_rows(self, rows: Iterable[BudgetSpec]) -> BudgetTable:
         """As `with_row`, with several at once."""
-        added, parts = tuple(rows), self.parts
+        added, parts = [self._as_edited(row) for row in rows], self.parts
         edited = {each.budget_id for each in added if each.budget_id is not None}
-        return replace(
-            parts,
-            rows=(*(each for each in parts.rows if each.budget_id not in edited), *added),
-            shipped=parts.shipped - edited,
-        ).table()
+        kept = (each for each in parts.rows if each.budget_id not in edited)
+        return replace(parts, rows=(*kept, *added)).table()
+
+    def _as_edited(self, row: BudgetSpec) -> BudgetSpec:
+        if row.budget_id is not None:
+            was = next((each for each in self._all if each.budget_id == row.budget_id), None)
+        elif row.project is not None and row.window_by is not WindowBy.OPERATOR:
+            was = self.row_to_edit(row.key, project=row.project)
+        else:
+            was = None  # typed as a whole
+        if was is None:
+            return row
+        return replace(row, window_by=window_after(was.window_by, was.stored(), row.stored()))
 
     def with_windows(self, windows: Iterable[WindowReport]) -> BudgetTable:
         """The same table once this is learned, as the newest word of each source: a server that
@@ -236,6 +235,13 @@ class BudgetTable:
             known[window.source] = window
             found._windows[window.key] = known
         return found
+
+    def window_by(self, budget_id: int) -> WindowBy:
+        """Whose word the window of a row is. Raises KeyError where there is no such row."""
+        for row in self._all:
+            if row.budget_id == budget_id:
+                return row.window_by
+        raise KeyError(budget_id)
 
     def row_to_edit(self, key: str, *, project: str) -> BudgetSpec:
         """The row with this key as an edit in one project alone has it: the project's own, or a new
@@ -252,6 +258,8 @@ class BudgetTable:
 
     def _row_as_ruled(self, wanted: str) -> BudgetSpec:
         match = self._match(wanted)
+        if match.rule is MatchRule.FALLBACK:
+            return replace(match.row, window_by=WindowBy.FALLBACK)
         return _freed(match.row, self._rows[""]) if _is_freed(wanted, match) else match.row
 
     def key_to_edit(self, model: str) -> str:
@@ -356,9 +364,8 @@ class BudgetTable:
         row, rule = match.row, match.rule
         if _is_freed(_wanted(question.asked), match):
             row, rule = _freed(row, self._rows[""]), MatchRule.FREE_SUFFIX
-        row, trial, is_own_window = self._tried(question, row)
-        is_shipped = row.budget_id in self._shipped and not is_own_window
-        limit = self._limit(question, match, row, rule, is_shipped=is_shipped)
+        row, trial = self._tried(question, row)
+        limit = self._limit(question, match, row, rule)
         critical = row.critical_max_tokens
         if limit.source in OUTSIDE and critical is not None and critical > (limit.tokens or 0):
             critical = None  # it was drawn for a longer window
@@ -376,33 +383,31 @@ class BudgetTable:
             caution_cadence=row.caution_cadence or DEFAULT_CAUTION_CADENCE,
             limit_tokens=limit.tokens,
             limit_source=limit.source,
-            is_shipped=is_shipped,
+            is_shipped=row.window_by is not WindowBy.OPERATOR,
             claims=limit.claims,
             disproved_by=limit.disproved_by,
             trial=trial,
         )
 
-    def _tried(
-        self, question: _Question, row: BudgetSpec
-    ) -> tuple[BudgetSpec, InTrial | None, bool]:
-        """The row as a trial of the model has it in this table's arm, the trial, and whether it
-        tries a window, which counts as an operator's word then."""
+    def _tried(self, question: _Question, row: BudgetSpec) -> tuple[BudgetSpec, InTrial | None]:
+        """The row as a trial of the model has it in this table's arm, and the trial. A window that
+        is tried counts as an operator's word."""
         if not self._ruled_in:
-            return row, None, False
+            return row, None
         found = self._ruled_in.get(question.key or self.key_of(question.asked))
         if found is None:
-            return row, None, False
+            return row, None
         trial, arm = found
-        is_own_window = False
         if arm is Arm.SUGGESTED:
             values: dict[str, Any] = {
                 each.name: each.read(trial.changes[each.name])
                 for each in STORED_FIELDS
                 if each.name in trial.changes
             }
+            if "context_length" in values:
+                values["window_by"] = WindowBy.OPERATOR
             row = replace(row, **values)
-            is_own_window = "context_length" in values
-        return row, InTrial(trial.id, arm), is_own_window
+        return row, InTrial(trial.id, arm)
 
     def _limit(
         self,
@@ -410,12 +415,11 @@ class BudgetTable:
         match: _Match,
         row: BudgetSpec,
         rule: MatchRule,
-        *,
-        is_shipped: bool,
     ) -> Limit:
         key = question.key or self.key_of(question.asked)
         learned = self.learned(key)
-        if not learned and rule is MatchRule.FALLBACK:
+        is_unknown = rule is MatchRule.FALLBACK or row.window_by is WindowBy.FALLBACK
+        if not learned and is_unknown:
             # No provider that rows know: what stands before the slash may be a publisher's name.
             learned = self._learned_by_name(key)
         if question.server_window is not None:
@@ -426,7 +430,7 @@ class BudgetTable:
         wanted = _wanted(question.asked)
         respelt = _respell(wanted, match.alias) if match.alias else None
         return choose_limit(
-            _row_limit(row, rule, is_operators=not is_shipped),
+            None if is_unknown else _row_limit(row),
             learned,
             client_window=question.client_window or split_window(question.asked).window,
             variant=variant_of({key, wanted, respelt or wanted}, self._variants),
@@ -545,13 +549,12 @@ def _freed(row: BudgetSpec, fallback: BudgetSpec) -> BudgetSpec:
     )
 
 
-def _row_limit(row: BudgetSpec, rule: MatchRule, *, is_operators: bool) -> RowLimit | None:
+def _row_limit(row: BudgetSpec) -> RowLimit:
     """Find the row's limit: the smaller known length, else the row's own safe ceiling.
 
-    The fallback says nothing about the model it stands in for, so under it the limit is unknown.
+    The fallback says nothing about the model it stands in for, so it has none.
     """
-    if rule is MatchRule.FALLBACK:
-        return None
+    is_operators = row.window_by is WindowBy.OPERATOR
     known = [
         (length, source)
         for length, source in (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Annotated, Final, assert_never
+from typing import Annotated, Any, Final, assert_never
 
 from helmdash.answers import HIDDEN, Doc, JsonName, Words, answer, member
 from helmdash.core.budgets.figures import (
@@ -22,6 +22,7 @@ from helmdash.core.budgets.figures import (
 )
 from helmdash.core.budgets.learned_windows import (
     LimitSource,
+    WindowBy,
     WindowClaim,
     WindowReport,
 )
@@ -197,6 +198,11 @@ class BudgetSpec(BudgetFigures):
         Doc("Null: 10."),
         Label(Section.HEALTH, unit="generations", listed="cadence of hard guidance"),
     ] = None
+    window_by: Annotated[WindowBy, HIDDEN] = WindowBy.OPERATOR
+
+    def stored(self) -> dict[str, Any]:
+        """What a row stores of it, by name."""
+        return {each.name: getattr(self, each.name) for each in STORED_FIELDS}
 
 
 # What a row stores of them, by name; the rest is given by the database.
@@ -209,7 +215,8 @@ class EffectiveBudget(BudgetFigures):
     """The figures that hold for one model, every default filled in.
 
     The `:free` rule is applied. model: as asked, trimmed. `critical_max_tokens` is None only while
-    the limit is unknown and the row sets no line. is_shipped: the governing row is.
+    the limit is unknown and the row sets no line. is_shipped: the window of the governing row is
+    no operator's word.
     """
 
     model: str

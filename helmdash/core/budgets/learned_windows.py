@@ -42,6 +42,17 @@ class LimitSource(StrEnum):
     CLIENT = "client"
 
 
+class WindowBy(StrEnum):
+    """Whose word the window of a budget row is.
+
+    A row that is copied so that another figure can be changed keeps whose word it was.
+    """
+
+    OPERATOR = "operator"
+    SHIPPED = "shipped"  # as HelmDash ships it
+    FALLBACK = "fallback"  # figures of the fallback, which says nothing of any model's window
+
+
 OUTSIDE = frozenset({LimitSource.REFUSAL, LimitSource.SERVER, LimitSource.CLIENT})
 
 

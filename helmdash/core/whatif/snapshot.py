@@ -3,7 +3,8 @@ figures stay true however budgets are edited after it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from itertools import zip_longest
 from typing import Any, Final
@@ -11,7 +12,7 @@ from typing import Any, Final
 from helmdash.core.budgets.budget_table import BudgetTable, TableParts
 from helmdash.core.budgets.budgets import STORED_FIELDS, Alias, BudgetSpec
 from helmdash.core.budgets.figures import FigureField
-from helmdash.core.budgets.learned_windows import Variant, WindowReport, WindowSource
+from helmdash.core.budgets.learned_windows import Variant, WindowBy, WindowReport, WindowSource
 
 # What a row says beside its figures; its evidence decides nothing, and may be long.
 _LEFT_OUT: Final = frozenset({"evidence"})
@@ -24,7 +25,9 @@ def table_to_json(table: BudgetTable) -> dict[str, object]:
     return {
         "rows": [row_to_json(row) for row in parts.rows],
         "aliases": [[each.prefix, each.target] for each in parts.aliases],
-        "shipped": sorted(parts.shipped),
+        "shipped": _numbers(parts.rows, WindowBy.SHIPPED),
+        # Beside them, since a release before it knows those alone.
+        "fallback": _numbers(parts.rows, WindowBy.FALLBACK),
         "windows": [
             [
                 each.key,
@@ -43,10 +46,14 @@ def table_to_json(table: BudgetTable) -> dict[str, object]:
 
 def table_from_json(stored: Mapping[str, Any]) -> BudgetTable:
     """The table of `table_to_json`."""
+    by = dict.fromkeys(stored["shipped"], WindowBy.SHIPPED)
+    by.update(dict.fromkeys(stored.get("fallback", ()), WindowBy.FALLBACK))
+    rows = map(row_from_json, stored["rows"])
     return TableParts(
-        rows=tuple(row_from_json(each) for each in stored["rows"]),
+        rows=tuple(
+            replace(row, window_by=by.get(row.budget_id, WindowBy.OPERATOR)) for row in rows
+        ),
         aliases=tuple(Alias(prefix=prefix, target=target) for prefix, target in stored["aliases"]),
-        shipped=frozenset(stored["shipped"]),
         windows=tuple(
             WindowReport(
                 key=key,
@@ -64,6 +71,12 @@ def table_from_json(stored: Mapping[str, Any]) -> BudgetTable:
             Variant(prefix=prefix, context_length=length) for prefix, length in stored["variants"]
         ),
     ).table()
+
+
+def _numbers(rows: Iterable[BudgetSpec], by: WindowBy) -> list[int]:
+    return sorted(
+        row.budget_id for row in rows if row.budget_id is not None and row.window_by is by
+    )
 
 
 def row_to_json(row: BudgetSpec) -> dict[str, object]:

@@ -16,7 +16,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.budgets.budgets import STORED_FIELDS
+from helmdash.core.budgets.budgets import STORED_FIELDS, BudgetSpec
+from helmdash.core.budgets.learned_windows import WindowBy
+from helmdash.core.budgets.window_edits import window_after
 from helmdash.queries.budgets.budgets import BudgetRow, find
 from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import Budget
@@ -69,8 +71,32 @@ def create_budget(
     history.
     Raises Forbidden, BudgetProblems, or BudgetConflict when the key is taken.
     """
-    require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
-    row = Budget(project_id=project_id)
+    return _add(actor, Budget(project_id=project_id), values, why)
+
+
+def copy_budget(
+    *,
+    actor: Actor,
+    base: BudgetSpec,
+    changes: Mapping[str, object],
+    project_id: int,
+    why: str = "",
+) -> BudgetRow:
+    """Add a row for one project that is as `base` but for some figures. Unless they speak of the
+    window, whose word it is stays as `base` has it.
+
+    Raises as `create_budget` does.
+    """
+    stands = base.stored()
+    values = {**stands, **changes}
+    by = window_after(base.window_by, stands, values)
+    copied_from = "" if by is WindowBy.OPERATOR else by.value
+    row = Budget(project_id=project_id, window_copied_from=copied_from)
+    return _add(actor, row, values, why)
+
+
+def _add(actor: Actor, row: Budget, values: Mapping[str, object], why: str) -> BudgetRow:
+    require(actor, Right.CHANGE_BUDGETS, project_id=row.project_id)
     _set(row, values)
     with transaction.atomic():
         _save(row, actor, why)

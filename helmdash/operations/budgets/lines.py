@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from helmdash.core.access.permissions import Actor
-from helmdash.core.budgets.budgets import STORED_FIELDS, BudgetSpec
-from helmdash.operations.budgets.editing import change_budget, create_budget
+from helmdash.operations.budgets.editing import change_budget, copy_budget
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets.budgets import BudgetRow
-from helmdash.queries.line_edits import Lines, Subject, edited_row
+from helmdash.queries.line_edits import Lines, OwnEdit, Subject, edit_of_lines
 
 
 def change_lines(
@@ -21,26 +18,18 @@ def change_lines(
     that is equal but for the lines. Raises Forbidden, BudgetProblems, BudgetConflict where somebody
     else made that row meanwhile, and NoSuchBudget where it was deleted meanwhile.
     """
-    row = edited_row(project_id=project.id, subject=subject, lines=lines)
-    changes = {
-        "optimal_max_tokens": lines.caution,
-        "critical_max_tokens": lines.critical,
-        "context_length": lines.window,
-    }
-    return store_own_row(actor=actor, project_id=project.id, row=row, changes=changes)
+    edit = edit_of_lines(project_id=project.id, subject=subject, lines=lines)
+    return store_own_edit(actor=actor, project_id=project.id, edit=edit)
 
 
-def store_own_row(
-    *, actor: Actor, project_id: int, row: BudgetSpec, changes: Mapping[str, object]
-) -> BudgetRow:
-    """Store a row of `queries.line_edits.own_row` with some columns changed: the project's own as
-    it is but for these, or a new one.
+def store_own_edit(*, actor: Actor, project_id: int, edit: OwnEdit) -> BudgetRow:
+    """Store an edit in one project alone: to the project's own row, or to a copy of another.
 
     Raises as `change_lines` does.
     """
+    row = edit.row
     if row.budget_id is not None:
         return change_budget(
-            actor=actor, budget_id=row.budget_id, project_id=project_id, changes=changes
+            actor=actor, budget_id=row.budget_id, project_id=project_id, changes=edit.changes
         )
-    values = {each.name: getattr(row, each.name) for each in STORED_FIELDS}
-    return create_budget(actor=actor, values={**values, **changes}, project_id=project_id)
+    return copy_budget(actor=actor, base=row, changes=edit.changes, project_id=project_id)

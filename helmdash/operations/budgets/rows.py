@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db import transaction
 
 from helmdash.core.access.permissions import Actor, Right, may, require
-from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.operations.budgets.editing import (
     BudgetProblem,
     BudgetProblems,
     EditedMeanwhile,
     NoSuchBudget,
     change_budget,
-    create_budget,
+    copy_budget,
 )
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget
@@ -76,15 +75,18 @@ def _edit(actor: Actor, project_id: int, edit: RowEdit, why: str) -> int | None:
     row = budgets.find(project_id=project_id, budget_id=edit.budget_id)
     if row is None:
         raise NoSuchBudget(f"there is no budget {edit.budget_id}")
-    stands = {each.name: getattr(row.budget, each.name) for each in STORED_FIELDS}
+    stands = row.budget.stored()
     changes = {name: value for name, value in edit.changes.items() if stands[name] != value}
     if not changes:
         return None
     if row.project is None and not may(actor, Right.CHANGE_BUDGETS, project_id=None):
         if edit.seen_at is not None and row.updated_at != edit.seen_at:
             raise EditedMeanwhile
-        values = {**stands, **changes}
-        return create_budget(actor=actor, values=values, project_id=project_id, why=why).id
+        table = budgets.table(project_id=project_id)
+        base = replace(row.budget, window_by=table.window_by(row.id))
+        return copy_budget(
+            actor=actor, base=base, changes=changes, project_id=project_id, why=why
+        ).id
     return change_budget(
         actor=actor,
         budget_id=row.id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -13,13 +14,13 @@ from helmdash.answers import to_json
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.evidence.suggested import UNDECIDED, SuggestionState, before_edit
 from helmdash.core.evidence.trialling import TrialState
-from helmdash.operations.budgets.lines import store_own_row
+from helmdash.operations.budgets.lines import store_own_edit
 from helmdash.operations.budgets.reverting import revert_edits
 from helmdash.operations.database.transactions import write
 from helmdash.operations.evidence.refreshing import budget_of, clean_and_all
 from helmdash.queries.evidence import trials
 from helmdash.queries.evidence.suggestions import SuggestionView, view_of
-from helmdash.queries.line_edits import own_row
+from helmdash.queries.line_edits import own_edit
 from helmdash.records import audit
 from helmdash.records.models import Budget, Suggestion
 
@@ -97,17 +98,18 @@ def _accept(
     row = lock_undecided(project_id, suggestion_id)
     require_unedited(row)
     told = view_of(row)
-    budget = own_row(project_id=project_id, model=row.model, model_key=row.model_key)
+    edit = own_edit(
+        project_id=project_id, model=row.model, model_key=row.model_key, changes=row.changes
+    )
     changed = ", ".join(
         f"{each.field} {each.suggested} (was {each.today})" for each in told.changes
     )
     said = f"{now:%Y-%m-%d}: {changed}. {told.why} {told.method}, {told.calls} calls."
-    evidence = f"{said}\n{budget.evidence}".strip()[:_EVIDENCE_CHARS]
-    edited = store_own_row(
+    evidence = f"{said}\n{edit.row.evidence}".strip()[:_EVIDENCE_CHARS]
+    edited = store_own_edit(
         actor=actor,
         project_id=project_id,
-        row=budget,
-        changes={**row.changes, "evidence": evidence},
+        edit=replace(edit, changes={**edit.changes, "evidence": evidence}),
     )
     since, until = before_edit(now)
     before = clean_and_all(project_id=project_id, model_key=row.model_key, since=since, until=until)

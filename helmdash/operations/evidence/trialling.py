@@ -26,7 +26,7 @@ from helmdash.operations.evidence.deciding import (
 from helmdash.queries.evidence import trials
 from helmdash.queries.evidence.suggestions import SuggestionView, view_of
 from helmdash.queries.evidence.trials import ArmResult
-from helmdash.queries.line_edits import own_row
+from helmdash.queries.line_edits import own_edit
 from helmdash.records import audit
 from helmdash.records.models import Suggestion, Trial, TrialCall
 from helmdash.records.statements.locking import lock_project
@@ -152,15 +152,18 @@ def _begin(
 
 def _require_sound(suggestion: Suggestion) -> None:
     """What accepting would refuse cannot be tried either. Raises BudgetProblems."""
-    row = own_row(
-        project_id=suggestion.project_id, model=suggestion.model, model_key=suggestion.model_key
-    )
     values: dict[str, Any] = {
         each.name: each.read(suggestion.changes[each.name])
         for each in STORED_FIELDS
         if each.name in suggestion.changes
     }
-    problems = budget_problems(replace(row, **values))
+    edit = own_edit(
+        project_id=suggestion.project_id,
+        model=suggestion.model,
+        model_key=suggestion.model_key,
+        changes=values,
+    )
+    problems = budget_problems(replace(edit.row, **edit.changes))
     if problems:
         raise BudgetProblems(tuple(BudgetProblem(*each) for each in problems))
 

@@ -14,10 +14,11 @@ from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.whatif.edits import RowEdit, edited_rows, read_edits
 from helmdash.core.whatif.snapshot import plain, table_to_json
-from helmdash.operations.budgets.lines import store_own_row
+from helmdash.operations.budgets.lines import store_own_edit
 from helmdash.operations.database.transactions import write
 from helmdash.operations.ids import new_id
 from helmdash.queries.budgets import budgets
+from helmdash.queries.line_edits import OwnEdit
 from helmdash.queries.whatif.what_ifs import WhatIfView, find
 from helmdash.records import audit
 from helmdash.records.models import WhatIf
@@ -155,11 +156,10 @@ def _apply(actor: Actor, project_id: int, name: str, now: datetime) -> None:
         base = table.row_to_edit(edit.key, project=str(project_id))
         told = ", ".join(f"{field} {value}" for field, value in edit.changes.items())
         evidence = f"{said}: {told}.\n{base.evidence}".strip()[:_EVIDENCE_CHARS]
-        store_own_row(
+        store_own_edit(
             actor=actor,
             project_id=project_id,
-            row=base,
-            changes={**edit.changes, "evidence": evidence},
+            edit=OwnEdit(row=base, changes={**edit.changes, "evidence": evidence}),
         )
     row.applied_at, row.applied_by = now, str(actor)[:150]
     row.save(update_fields=["applied_at", "applied_by"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Annotated
@@ -200,11 +200,10 @@ def _row(row: Budget) -> BudgetRow:
 
 def _read_table(project_id: int | None) -> BudgetTable:
     rows = list(_visible(project_id).order_by("id"))
-    by_operators = budget_origins.with_own_window()
+    by = budget_origins.windows_by(rows)
     return BudgetTable(
-        [row.to_core() for row in rows],
+        [replace(row.to_core(), window_by=by[row.pk]) for row in rows],
         [row.to_core() for row in BudgetAlias.objects.order_by("id")],
-        shipped=[row.pk for row in rows if not row.project_id and row.pk not in by_operators],
         windows=_windows(project_id),
         variants=_variants(),
     )

@@ -13,7 +13,7 @@ from typing import Any
 from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.queries.budgets import budgets
 from helmdash.queries.evidence.suggestions import SuggestionView
-from helmdash.queries.line_edits import own_row_in
+from helmdash.queries.line_edits import own_edit_in
 
 _FIELDS = {each.name: each for each in STORED_FIELDS}
 # The figure is the limit itself: its own row says so.
@@ -39,12 +39,20 @@ def limits_after(*, project_id: int, found: Iterable[SuggestionView]) -> Mapping
 def _changed(project_id: int, asked: Iterable[SuggestionView]) -> Iterator[tuple[int, LimitAfter]]:
     table = budgets.table(project_id=project_id)
     for each in asked:
-        row = own_row_in(table, project_id=project_id, model=each.model, model_key=each.model_key)
         values: dict[str, Any] = {
             change.field: _FIELDS[change.field].read(change.suggested) for change in each.changes
         }
+        edit = own_edit_in(
+            table,
+            project_id=project_id,
+            model=each.model,
+            model_key=each.model_key,
+            changes=values,
+        )
         today = table.lookup(each.model, key=each.model_key)
-        after = table.with_row(replace(row, **values)).lookup(each.model, key=each.model_key)
+        after = table.with_row(replace(edit.row, **edit.changes)).lookup(
+            each.model, key=each.model_key
+        )
         if after.limit_tokens is not None and after.limit_tokens != today.limit_tokens:
             yield (
                 each.id,

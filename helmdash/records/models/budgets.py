@@ -11,6 +11,7 @@ from simple_history.models import HistoricalRecords
 
 from helmdash.core.budgets import budgets as core
 from helmdash.core.budgets.budget_rules import budget_problems
+from helmdash.core.budgets.learned_windows import WindowBy
 from helmdash.records.fields import one_of
 from helmdash.records.models.access import Project
 
@@ -164,6 +165,18 @@ class Budget(models.Model):
     enabled = models.BooleanField(
         default=True, help_text="A disabled row governs nothing. The fallback cannot be disabled."
     )
+    # Told once: whether later edits spoke of the window, the history tells
+    # (queries.budgets.budget_origins). A release before this column stores rows without it.
+    window_copied_from = models.CharField(
+        max_length=8,
+        choices=[(each.value, each.value) for each in WindowBy if each is not WindowBy.OPERATOR],
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Whose window the row was made with, so that another figure could be changed: "
+        "shipped or fallback. Empty: its own.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -206,7 +219,8 @@ class Budget(models.Model):
         return self.key or "(fallback)"
 
     def to_core(self) -> core.BudgetSpec:
-        """The same row as a value that knows nothing of the database."""
+        """The same row as a value that knows nothing of the database; whose word its window is, the
+        history tells, and queries.budgets with it."""
         stored = {each.name: each.read(getattr(self, each.name)) for each in core.STORED_FIELDS}
         project = str(self.project_id) if self.project_id else None
         return core.BudgetSpec(**stored, budget_id=self.pk, project=project)

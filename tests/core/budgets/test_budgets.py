@@ -313,7 +313,8 @@ def test_default_lines_always_leave_a_caution(
 def test_an_edit_for_a_model_rules_it_whatever_window_its_suffix_names(model: str) -> None:
     table = make_table(make_row("a/b"))
 
-    row = table.row_to_edit(table.key_to_edit(model), project="1")
+    base = table.row_to_edit(table.key_to_edit(model), project="1")
+    row = replace(base, reserve_tokens=base.reserve_tokens + 1)
 
     assert row.key == "acme/new"
     assert budget_problems(row) == ()

@@ -16,6 +16,7 @@ from helmdash.core.budgets.learned_windows import (
     LimitSource,
     RowLimit,
     Variant,
+    WindowBy,
     WindowReport,
     WindowSource,
     choose_limit,
@@ -150,11 +151,13 @@ def test_a_client_lifts_a_shipped_row_only_as_far_as_its_provider_documents() ->
 
 def shipped_table(*own: BudgetSpec, windows: tuple[WindowReport, ...] = ()) -> BudgetTable:
     rows, aliases = load_shipped(TEXT)
-    numbered = [replace(row, budget_id=number) for number, row in enumerate(rows, 1)]
+    numbered = [
+        replace(row, budget_id=number, window_by=WindowBy.SHIPPED)
+        for number, row in enumerate(rows, 1)
+    ]
     return BudgetTable(
         [*own, *numbered],
         aliases,
-        shipped=[row.budget_id or 0 for row in numbered],
         windows=windows,
         variants=load_variants(TEXT),
     )

@@ -9,7 +9,7 @@ import pytest
 
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import PromptVariant, Tier
-from helmdash.core.budgets.learned_windows import LimitSource
+from helmdash.core.budgets.learned_windows import LimitSource, WindowBy
 from helmdash.core.budgets.trials import Arm, TrialRule, TriedCall, read_told, told, unit_of
 from tests.builders import make_spec
 from tests.factories import NOW
@@ -107,8 +107,10 @@ def test_trials_of_two_models_do_not_mix() -> None:
 
 
 def test_a_window_on_trial_is_as_good_as_an_operators() -> None:
-    rows = [make_spec(input_tokens=8_000), make_spec(_MODEL, context_length=200_000, budget_id=4)]
-    table = BudgetTable(rows, shipped=[4]).with_trials([_rule(changes={"context_length": 60_000})])
+    shipped = make_spec(_MODEL, context_length=200_000, window_by=WindowBy.SHIPPED)
+    table = BudgetTable([make_spec(input_tokens=8_000), shipped]).with_trials(
+        [_rule(changes={"context_length": 60_000})]
+    )
 
     tried = table.for_conversation(_IN).lookup(_MODEL, server_window=128_000)
     today = table.for_conversation(_OUT).lookup(_MODEL, server_window=128_000)

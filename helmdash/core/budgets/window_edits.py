@@ -1,0 +1,31 @@
+"""Whose word the window of a budget row is once somebody has edited the row (ADR 24).
+
+Whoever changes another figure, a price say, has said nothing of the window: what servers and
+refusals tell of it counts as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from helmdash.core.budgets.learned_windows import WindowBy
+
+_LENGTHS = ("context_length", "input_length")
+_WITHOUT_LENGTHS = (*_LENGTHS, "input_tokens", "output_tokens")
+
+
+def window_after(by: WindowBy, was: Mapping[str, Any], now: Mapping[str, Any]) -> WindowBy:
+    """Whose word a row's window is, which was `by`'s before an edit: the operator's where a figure
+    that makes the window has changed, or where none has at all, which confirms it.
+
+    was, now: all figures of the row by name, before and after the edit.
+    """
+    spoke = was == now or _window(was) != _window(now)
+    return WindowBy.OPERATOR if spoke else by
+
+
+def _window(figures: Mapping[str, Any]) -> tuple[int | None, ...]:
+    """What makes the window: the lengths, and where there are none the prompt and the reply."""
+    has_lengths = any(figures[name] for name in _LENGTHS)
+    return tuple(figures[name] for name in (_LENGTHS if has_lengths else _WITHOUT_LENGTHS))

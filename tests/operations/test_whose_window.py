@@ -1,0 +1,200 @@
+"""Whose word a row's window is once a project has a copy of the row, by every door that makes one.
+
+A price or a tier says nothing of the window: what servers and refusals tell of it counts as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from helmdash.core.access.permissions import SHELL, MemberRole, Person
+from helmdash.operations.budgets.editing import create_budget
+from helmdash.operations.budgets.reverting import revert_edits
+from helmdash.operations.budgets.rows import RowEdit, edit_rows
+from helmdash.operations.budgets.shipped import load_budgets
+from helmdash.operations.evidence import deciding
+from helmdash.operations.whatif import asking
+from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.budgets import budgets
+from helmdash.queries.whatif.what_ifs import find_row, judge_of
+from helmdash.records.models import Budget
+from tests.factories import NOW, make_capture, make_suggestion, record
+from tests.recording.support import make_ruled_project
+
+OLLAMA, UNKNOWN, GPT, TOLD = "ollama/tiny", "acme/zed", "openai/gpt-4o", "nemo"
+LIMITS = {
+    OLLAMA: (3_072, "budget"),
+    UNKNOWN: (None, None),
+    GPT: (128_000, "context_length"),
+    TOLD: (32_768, "server"),
+}
+Door = Callable[[ProjectInfo, str, Mapping[str, Any]], None]
+
+
+@pytest.fixture
+def project(db: None) -> ProjectInfo:
+    made = make_ruled_project()
+    load_budgets(update=True)
+    for model in LIMITS:
+        window = 32_768 if model == TOLD else None
+        usage = {"prompt_tokens": 100, "completion_tokens": 1}
+        call = make_capture(id=model, model=model, usage=usage, server_window=window)
+        record(call, project=made)
+    return made
+
+
+def in_the_table(project: ProjectInfo, model: str, changes: Mapping[str, Any]) -> None:
+    row = budgets.table(project_id=project.id).row_of(model)
+    assert row.budget_id is not None
+    editor = Person(name="ed", roles={project.id: MemberRole.EDITOR})
+    edit = RowEdit(budget_id=row.budget_id, changes=changes)
+    edit_rows(actor=editor, project_id=project.id, edits=[edit])
+
+
+def by_a_what_if(project: ProjectInfo, model: str, changes: Mapping[str, Any]) -> None:
+    asked = asking.ask(
+        actor=SHELL,
+        project_id=project.id,
+        edits=[{"key": model, "changes": changes}],
+        title="",
+        since=None,
+        until=None,
+        now=NOW,
+    )
+    row = find_row(project_id=project.id, name=asked.id)
+    assert row is not None
+    expected = judge_of(row).now.lookup(model)
+    asking.apply(actor=SHELL, project_id=project.id, name=asked.id, now=NOW)
+    found = budgets.table(project_id=project.id).lookup(model)
+    assert replace(found, budget_id=None, evidence="") == replace(
+        expected, budget_id=None, evidence=""
+    )
+
+
+def by_a_suggestion(project: ProjectInfo, model: str, changes: Mapping[str, Any]) -> None:
+    row = budgets.table(project_id=project.id).row_of(model)
+    today = {name: getattr(row, name) for name in changes}
+    made = make_suggestion(
+        project=project,
+        model=model,
+        model_key=model,
+        figure=next(iter(changes)),
+        changes=dict(changes),
+        today=today,
+    )
+    deciding.accept(actor=SHELL, project_id=project.id, suggestion_id=made.pk, now=NOW)
+
+
+def limit(project: ProjectInfo, model: str) -> tuple[int | None, str | None]:
+    budget = budgets.table(project_id=project.id).lookup(model)
+    return budget.limit_tokens, budget.limit_source
+
+
+def refuse(project: ProjectInfo, model: str, tokens: int) -> None:
+    refused = make_capture(
+        id=f"refused-{model}",
+        model=model,
+        status="error",
+        http_status=400,
+        usage=None,
+        error_message=f"This model's maximum context length is {tokens} tokens. You sent 200000.",
+    )
+    record(refused, project=project)
+
+
+@pytest.mark.parametrize("model", LIMITS)
+@pytest.mark.parametrize("door", [in_the_table, by_a_what_if, by_a_suggestion])
+def test_another_figure_leaves_the_window_to_those_who_told_it(
+    project: ProjectInfo, door: Door, model: str
+) -> None:
+    door(project, model, {"chars_per_token": 3.1})
+
+    table = budgets.table(project_id=project.id)
+    assert table.lookup(model).chars_per_token == 3.1
+    assert limit(project, model) == LIMITS[model]
+    refuse(project, model, 2_048)
+    assert limit(project, model) == (2_048, "refusal")
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "after"),
+    [
+        (OLLAMA, {"context_length": 4_096}, (4_096, "context_length")),
+        (OLLAMA, {"input_tokens": 3_000}, (3_000, "budget")),  # without lengths: its window
+        (UNKNOWN, {"input_tokens": 24_575}, (24_575, "budget")),
+        (GPT, {"context_length": 64_000}, (64_000, "context_length")),
+        # What a server told is no lower for a lower ceiling of prompts.
+        (TOLD, {"input_tokens": 24_575}, (32_768, "context_length")),
+    ],
+)
+def test_an_edit_of_the_window_is_an_operators_word(
+    project: ProjectInfo, model: str, changes: dict[str, Any], after: tuple[int, str]
+) -> None:
+    # Another figure before it, so that the row that is edited is a copy already.
+    by_a_suggestion(project, model, {"chars_per_token": 3.1})
+    by_a_suggestion(project, model, changes)
+
+    assert limit(project, model) == after
+    refuse(project, model, 2_048)
+    assert limit(project, model) == after
+    newest = Budget.history.filter(project_id=project.id).latest("history_id")
+    revert_edits(actor=SHELL, project_id=project.id, numbers=[newest.history_id])
+    assert budgets.table(project_id=project.id).lookup(model).chars_per_token == 3.1
+
+
+def test_a_copy_that_is_saved_as_it_is_confirms_its_window(project: ProjectInfo) -> None:
+    by_a_suggestion(project, GPT, {"chars_per_token": 3.1})
+    refuse(project, GPT, 2_048)
+    assert limit(project, GPT) == (2_048, "refusal")
+
+    Budget.objects.get(project=project.id).save()
+
+    assert limit(project, GPT) == LIMITS[GPT]
+
+
+def test_to_delete_a_row_and_to_bring_it_back_confirms_nothing(project: ProjectInfo) -> None:
+    refuse(project, GPT, 2_048)
+    by_a_suggestion(project, GPT, {"chars_per_token": 3.1})
+    numbers = []
+    for key in (GPT, OLLAMA):
+        row = Budget.objects.filter(key__startswith=key[:6]).latest("id")
+        row.delete()
+        numbers.append(Budget.history.latest("history_id").history_id)
+
+    revert_edits(actor=SHELL, project_id=project.id, numbers=numbers)
+
+    assert limit(project, GPT) == (2_048, "refusal")
+    refuse(project, OLLAMA, 2_048)
+    assert limit(project, OLLAMA) == (2_048, "refusal")
+
+
+def test_a_red_line_holds_where_the_window_is_unknown_and_fits_into_one_that_was_told(
+    project: ProjectInfo,
+) -> None:
+    for model in (UNKNOWN, TOLD):
+        changes = {"critical_max_tokens": 15_000, "optimal_max_tokens": 12_000}
+        by_a_what_if(project, model, changes)
+
+    def lines_of(model: str) -> tuple[int | None, int, int | None]:
+        found = budgets.table(project_id=project.id).lookup(model)
+        return found.limit_tokens, found.optimal_max_tokens, found.critical_max_tokens
+
+    assert lines_of(UNKNOWN) == (None, 12_000, 15_000)
+    assert lines_of(TOLD) == (32_768, 12_000, 15_000)
+    refuse(project, TOLD, 14_000)
+    assert lines_of(TOLD) == (14_000, 12_000, 12_600)
+
+
+def test_a_rows_window_that_was_typed_with_it_is_an_operators(project: ProjectInfo) -> None:
+    """Also where it is the shipped row's: somebody wrote it down for the project."""
+    shipped = Budget.objects.get(key=GPT, project=None)
+    create_budget(
+        actor=SHELL, project_id=project.id, values={**shipped.to_core().stored(), "tier": "B"}
+    )
+    refuse(project, GPT, 2_048)
+
+    assert limit(project, GPT) == LIMITS[GPT]
