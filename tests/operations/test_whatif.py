@@ -377,3 +377,20 @@ def test_who_may_do_what(project: ProjectInfo) -> None:
         ask(project)
     with pytest.raises(WhatIfConflict, match="wait or run already"):
         ask(project)
+
+
+def test_the_published_list_can_be_tried_before_it_is_used(project: ProjectInfo) -> None:
+    model = "perplexity/sonar-pro"
+    usage = {"prompt_tokens": 1_000, "completion_tokens": 100}
+    call = make_capture(id="grey", model=model, usage=usage, started_at=NOW)
+    record(call, project=project)
+
+    found = answered(project, edits=[{"key": "", "changes": {"uses_published_list": True}}])
+
+    assert [(each.was, each.now, each.calls) for each in found.calls.levels] == [
+        ("unknown", "healthy", 1)
+    ]
+    assert found.calls.priced.was == 0
+    assert found.calls.priced.now == 1
+    asking.apply(actor=SHELL, project_id=project.id, name=found.id, now=NOW)
+    assert budgets.table(project_id=project.id).lookup(model).limit_source == "published"

@@ -64,6 +64,13 @@ def _fallback_problems(budget: BudgetSpec) -> list[tuple[str, str]]:
             )
         )
     key = budget.key.strip().lower()
+    if key and budget.uses_published_list:
+        problems.append(
+            (
+                "uses_published_list",
+                "Only the fallback (the row with an empty key) says so, for all models.",
+            )
+        )
     if key and budget.fallback_model.strip().lower() == key:
         problems.append(
             ("fallback_model", "Name another model: this one cannot stand in for itself.")

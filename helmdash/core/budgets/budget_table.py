@@ -47,6 +47,12 @@ from helmdash.core.budgets.model_names import (
     spellings_of,
     split_window,
 )
+from helmdash.core.budgets.published import (
+    NO_LIST,
+    PublishedFigures,
+    PublishedList,
+    prices_beside,
+)
 from helmdash.core.budgets.trials import Arm, InTrial, TrialRule
 from helmdash.core.budgets.window_edits import window_after
 
@@ -93,10 +99,17 @@ class TableParts:
     aliases: tuple[Alias, ...]
     windows: tuple[WindowReport, ...]
     variants: tuple[Variant, ...]
+    published: PublishedList = NO_LIST
 
     def table(self) -> BudgetTable:
         """The table. Raises MissingFallback."""
-        return BudgetTable(self.rows, self.aliases, windows=self.windows, variants=self.variants)
+        return BudgetTable(
+            self.rows,
+            self.aliases,
+            windows=self.windows,
+            variants=self.variants,
+            published=self.published,
+        )
 
 
 class BudgetTable:
@@ -113,8 +126,10 @@ class BudgetTable:
         *,
         windows: Iterable[WindowReport] = (),
         variants: Iterable[Variant] = (),
+        published: PublishedList = NO_LIST,
     ) -> None:
-        """`windows`: what was learned from outside. `variants`: what clients may ask for."""
+        """`windows`: what was learned from outside. `variants`: what clients may ask for.
+        `published`: where the fallback row asks for it, what holds where no row knows better."""
         self._all = tuple(budgets)
         self._rows = _governing_rows(self._all)
         if "" not in self._rows:
@@ -127,6 +142,7 @@ class BudgetTable:
         for window in windows:
             self._windows.setdefault(window.key, {})[window.source] = window
         self._variants = tuple(variants)
+        self._published = published
         self._trials: tuple[TrialRule, ...] = ()
         # Of a conversation: what each trial makes of it, by model; and the tables for these.
         self._ruled_in: Mapping[str, tuple[TrialRule, Arm]] = {}
@@ -167,6 +183,7 @@ class BudgetTable:
             aliases=self._aliases,
             windows=tuple(report for found in self._windows.values() for report in found.values()),
             variants=self._variants,
+            published=self._published,
         )
 
     def with_trials(self, trials: Iterable[TrialRule]) -> BudgetTable:
@@ -253,8 +270,10 @@ class BudgetTable:
         for row in alike:
             if row.project == project:
                 return row
-        base = alike[0] if alike else replace(self._row_as_ruled(wanted), key=key.strip())
-        return replace(base, budget_id=None, project=project)
+        if alike:
+            return replace(alike[0], budget_id=None, project=project)
+        ruled = replace(self._row_as_ruled(wanted), key=key.strip(), uses_published_list=False)
+        return replace(ruled, budget_id=None, project=project)
 
     def _row_as_ruled(self, wanted: str) -> BudgetSpec:
         match = self._match(wanted)
@@ -365,12 +384,16 @@ class BudgetTable:
         if _is_freed(_wanted(question.asked), match):
             row, rule = _freed(row, self._rows[""]), MatchRule.FREE_SUFFIX
         row, trial = self._tried(question, row)
-        limit = self._limit(question, match, row, rule)
+        key = question.key or self.key_of(question.asked)
+        published = self._published.find(key) if self._rows[""].uses_published_list else None
+        limit = self._limit(question, match, row, rule, key=key, published=published)
         critical = row.critical_max_tokens
         if limit.source in OUTSIDE and critical is not None and critical > (limit.tokens or 0):
             critical = None  # it was drawn for a longer window
         lines = lines_of(row.optimal_max_tokens, critical, limit=limit.tokens)
         shared = {f.name: getattr(row, f.name) for f in fields(BudgetFigures)}
+        if published is not None:
+            shared |= prices_beside(row, published)
         return EffectiveBudget(
             **shared,
             model=question.asked,
@@ -415,8 +438,10 @@ class BudgetTable:
         match: _Match,
         row: BudgetSpec,
         rule: MatchRule,
+        *,
+        key: str,
+        published: PublishedFigures | None,
     ) -> Limit:
-        key = question.key or self.key_of(question.asked)
         learned = self.learned(key)
         is_unknown = rule is MatchRule.FALLBACK or row.window_by is WindowBy.FALLBACK
         if not learned and is_unknown:
@@ -432,6 +457,7 @@ class BudgetTable:
         return choose_limit(
             None if is_unknown else _row_limit(row),
             learned,
+            published=published.context_length if published else None,
             client_window=question.client_window or split_window(question.asked).window,
             variant=variant_of({key, wanted, respelt or wanted}, self._variants),
         )

@@ -198,6 +198,14 @@ class BudgetSpec(BudgetFigures):
         Doc("Null: 10."),
         Label(Section.HEALTH, unit="generations", listed="cadence of hard guidance"),
     ] = None
+    uses_published_list: Annotated[
+        bool,
+        Doc(
+            "Of the fallback alone: windows and prices that no row knows are those that vendors "
+            "publish."
+        ),
+        Label(Section.ROW, listed="published list"),
+    ] = False
     window_by: Annotated[WindowBy, HIDDEN] = WindowBy.OPERATOR
 
     def stored(self) -> dict[str, Any]:

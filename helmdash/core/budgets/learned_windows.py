@@ -1,7 +1,8 @@
 """Who says how large a model's window is, and whose word counts.
 
 In this order: a budget row that an operator made or changed; a refusal that names the window; the
-server, when it is asked; a row that HelmDash ships; the client. A client only suggests: where a
+server, when it is asked; a row that HelmDash ships; the list of what vendors publish, where the
+fallback row asks for it (core.budgets.published); the client. A client only suggests: where a
 shipped row is all that is known, its word counts as far as the provider documents such a window
 for the model (`Variant`), and alone where nothing else is known.
 
@@ -39,6 +40,7 @@ class LimitSource(StrEnum):
     BUDGET = "budget"  # the row's input_tokens, where it knows no length
     REFUSAL = "refusal"
     SERVER = "server"
+    PUBLISHED = "published"  # the list of core.budgets.published
     CLIENT = "client"
 
 
@@ -53,7 +55,9 @@ class WindowBy(StrEnum):
     FALLBACK = "fallback"  # figures of the fallback, which says nothing of any model's window
 
 
-OUTSIDE = frozenset({LimitSource.REFUSAL, LimitSource.SERVER, LimitSource.CLIENT})
+OUTSIDE = frozenset(
+    {LimitSource.REFUSAL, LimitSource.SERVER, LimitSource.PUBLISHED, LimitSource.CLIENT}
+)
 
 
 @answer("LimitDisproved")
@@ -138,18 +142,19 @@ def choose_limit(
     row: RowLimit | None,
     learned: Mapping[WindowSource, WindowReport],
     *,
+    published: int | None = None,
     client_window: int | None = None,
     variant: Variant | None = None,
 ) -> Limit:
     """Decide which source counts (ADR 24). row None: no row but the fallback governs the model;
-    client_window, in tokens, None: the client named none; variant None: no longer one is
-    documented.
+    published: the window (tokens) that its vendor publishes, client_window: that which the client
+    names, None: none; variant None: no longer one is documented.
     """
     proof = learned.get(WindowSource.SUCCESS)
     claims: list[WindowClaim] = []
     found: WindowClaim | None = None
     is_contested = False
-    for claim in _claims(row, learned, client_window, variant):
+    for claim in _claims(row, learned, published, client_window, variant):
         is_wrong = proof is not None and _is_disproved(claim, proof)
         if found is not None:
             state = ClaimState.DISPROVED if is_wrong else ClaimState.OUTRANKED
@@ -183,6 +188,7 @@ def variant_of(ids: Iterable[str], variants: Sequence[Variant]) -> Variant | Non
 def _claims(
     row: RowLimit | None,
     learned: Mapping[WindowSource, WindowReport],
+    published: int | None,
     client_window: int | None,
     variant: Variant | None,
 ) -> Iterable[WindowClaim]:
@@ -200,6 +206,8 @@ def _claims(
             # What the row says is of the variant that was not asked for.
             yield _claim(LimitSource.CLIENT, asked)
         yield _claim(row.source, row.tokens)
+    if published:
+        yield _claim(LimitSource.PUBLISHED, published)
     if client_window:
         yield _claim(LimitSource.CLIENT, client_window)
 

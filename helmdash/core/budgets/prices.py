@@ -26,3 +26,10 @@ def cost_usd(
         + written * (plain if to_cache is None else to_cache)
         + completion * answered
     ) / _MTOK
+
+
+def has_prices(budget: BudgetFigures) -> bool:
+    """Whether the budget says what a call costs: the prices of input and of output."""
+    return budget.input_cost_usd_per_mtok is not None and (
+        budget.output_cost_usd_per_mtok is not None
+    )

@@ -13,6 +13,7 @@ from helmdash.core.budgets.budget_table import BudgetTable, TableParts
 from helmdash.core.budgets.budgets import STORED_FIELDS, Alias, BudgetSpec
 from helmdash.core.budgets.figures import FigureField
 from helmdash.core.budgets.learned_windows import Variant, WindowBy, WindowReport, WindowSource
+from helmdash.core.budgets.published import NO_LIST, PublishedList
 
 # What a row says beside its figures; its evidence decides nothing, and may be long.
 _LEFT_OUT: Final = frozenset({"evidence"})
@@ -44,8 +45,10 @@ def table_to_json(table: BudgetTable) -> dict[str, object]:
     }
 
 
-def table_from_json(stored: Mapping[str, Any]) -> BudgetTable:
-    """The table of `table_to_json`."""
+def table_from_json(
+    stored: Mapping[str, Any], *, published: PublishedList = NO_LIST
+) -> BudgetTable:
+    """The table of `table_to_json`, with the list of published figures, which is not stored."""
     by = dict.fromkeys(stored["shipped"], WindowBy.SHIPPED)
     by.update(dict.fromkeys(stored.get("fallback", ()), WindowBy.FALLBACK))
     rows = map(row_from_json, stored["rows"])
@@ -70,6 +73,7 @@ def table_from_json(stored: Mapping[str, Any]) -> BudgetTable:
         variants=tuple(
             Variant(prefix=prefix, context_length=length) for prefix, length in stored["variants"]
         ),
+        published=published,
     ).table()
 
 

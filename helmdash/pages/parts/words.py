@@ -28,6 +28,7 @@ _SOURCES = {
     LimitSource.BUDGET: "input budget",
     LimitSource.REFUSAL: "window named by a refusal",
     LimitSource.SERVER: "window reported by the server",
+    LimitSource.PUBLISHED: "window that its vendor publishes",
     LimitSource.CLIENT: "window the client counts on",
 }
 _STATES = {

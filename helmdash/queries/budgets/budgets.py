@@ -21,6 +21,7 @@ from helmdash.answers import INLINE, answer
 from helmdash.core.budgets import budgets as core
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.learned_windows import Variant, WindowReport, WindowSource
+from helmdash.core.budgets.published import PublishedList, read_published
 from helmdash.core.budgets.shipped import load_variants
 from helmdash.core.budgets.trials import TrialRule
 from helmdash.core.evidence.trialling import TrialState
@@ -206,7 +207,14 @@ def _read_table(project_id: int | None) -> BudgetTable:
         [row.to_core() for row in BudgetAlias.objects.order_by("id")],
         windows=_windows(project_id),
         variants=_variants(),
+        published=published_list(),
     )
+
+
+@cache
+def published_list() -> PublishedList:
+    """What vendors publish of their models; it holds where the fallback row says so."""
+    return read_published((FIXTURES / "published_models.json").read_text(encoding="utf-8"))
 
 
 def _trials(project_id: int | None) -> Iterator[TrialRule]:

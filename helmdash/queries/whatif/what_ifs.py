@@ -15,6 +15,7 @@ from helmdash.core.whatif.edits import edited_rows, read_edits
 from helmdash.core.whatif.fits import NotReplayable
 from helmdash.core.whatif.snapshot import table_from_json
 from helmdash.core.whatif.totals import OTHER_MODELS, Totals
+from helmdash.queries.budgets.budgets import published_list
 from helmdash.queries.lists.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.queries.whatif.walks import Span
 from helmdash.records.models import WhatIf
@@ -210,7 +211,7 @@ def find_row(*, project_id: int, name: str) -> WhatIf | None:
 
 def judge_of(row: WhatIf) -> Judge:
     """The budgets that it compares."""
-    was = table_from_json(json.loads(row.rules))
+    was = table_from_json(json.loads(row.rules), published=published_list())
     rows = edited_rows(was, read_edits(row.edits), project=str(row.project_id))
     return Judge(was, was.with_rows(rows))
 

@@ -165,6 +165,12 @@ class Budget(models.Model):
     enabled = models.BooleanField(
         default=True, help_text="A disabled row governs nothing. The fallback cannot be disabled."
     )
+    uses_published_list = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Of the fallback alone: windows and prices that no row knows are those that "
+        "vendors publish, by the list that HelmDash ships.",
+    )
     # Told once: whether later edits spoke of the window, the history tells
     # (queries.budgets.budget_origins). A release before this column stores rows without it.
     window_copied_from = models.CharField(

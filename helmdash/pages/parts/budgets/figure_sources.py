@@ -20,6 +20,7 @@ _LIMITS = {
     LimitSource.BUDGET: "the row's input tokens: it knows neither length",
     LimitSource.REFUSAL: "a refusal of the provider's, which named it",
     LimitSource.SERVER: "the server that runs the model, which says so",
+    LimitSource.PUBLISHED: "the list of what vendors publish, which the fallback row asks for",
     LimitSource.CLIENT: "the client, which counts on it (a suffix such as [1m], or a header)",
 }
 _CAUTION = {
@@ -124,4 +125,7 @@ def _or_default(value: object, whose: str, default: str) -> str:
 def _why_unknown(budget: EffectiveBudget) -> str:
     if budget.disproved_by is not None:
         return "unknown: a longer prompt was answered; add a budget with its context length"
-    return "unknown: only the fallback governs this model; add a budget for it"
+    return (
+        "unknown: only the fallback governs this model; add a budget for it, or use the published"
+        " figures where they know it"
+    )
