@@ -29,6 +29,7 @@ from helmdash.pages.views.budgets import (
     budget_lines,
     budget_rows,
     budgets,
+    published,
     suggestions,
     whatif,
 )
@@ -148,6 +149,7 @@ urlpatterns = [
     path("compare/plans/", compare.compare_plans, name="compare-plans"),
     path("compare/trims/<str:name>/", compare.compare_trim, name="compare-trim"),
     path("budgets/", budgets.budget_list, name="budgets"),
+    path("budgets/published/", published.switch_published_list, name="published-list"),
     path("budgets/preflight/", preflight.preflight_page, name="preflight"),
     path("budgets/edit/", budget_rows.edit_budgets, name="edit-budgets"),
     path("budgets/edits/", budget_edits.edits_page, name="budget-edits"),

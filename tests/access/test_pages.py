@@ -144,6 +144,7 @@ PAGES: dict[str, Page] = {
     "conversation-budget": Page("editor", ("talk",)),
     "call-budget": Page("editor", ("call-0",)),
     "triage": form("editor", "talk", word="note", text="Look at this."),
+    "published-list": form("editor", do="on"),
     "decide-suggestion": form("owner", "SUGGESTION", do="dismiss", reason="A test."),
     "mark-failures": form("editor", cause="timed_out", model="openai/gpt-4o", state="muted"),
     "plan-followed": form("editor", "plan-1", followed="yes"),

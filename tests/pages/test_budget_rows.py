@@ -70,7 +70,7 @@ def test_a_row_tells_its_lines_its_models_and_their_prompts(
     owner: Client, used: ProjectInfo, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     # 15, and two of the replica where there is one.
-    with django_assert_max_num_queries(17):
+    with django_assert_max_num_queries(18):
         html = owner.get(LIST).content.decode()
 
     assert faults(html) == []
@@ -107,7 +107,7 @@ def test_a_long_table_comes_in_pages_and_leaves_out_no_row(
     address, seen = LIST, list[str]()
 
     while address:
-        with django_assert_max_num_queries(17):
+        with django_assert_max_num_queries(18):
             html = owner.get(address).content.decode()
         assert faults(html) == []
         assert len(html) < 600_000

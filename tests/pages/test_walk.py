@@ -331,7 +331,7 @@ QUERIES = {
     "/weekly/": 35,
     "/trims/": 19,
     "/try/plan/": 7,
-    "/budgets/": 17,
+    "/budgets/": 18,
     "/settings/": 11,
     "/settings/care/": 5,
     "/connect/?since=9999999999": 15,  # from now on

@@ -63,8 +63,9 @@ class RowUse:
 class TableUse:
     """A page of the rows that a project sees, those with the most calls first, then in table order.
 
-    total: how many rows it sees; found: how many of them were asked for. is_counted: no calls of
-    before an upgrade are left to add up; else nothing is said of models.
+    total: how many rows it sees; found: how many of them were asked for, by `key`. models: all that
+    were used, most calls first; None: calls of before an upgrade are still to be added up, and
+    nothing is said of models.
     """
 
     rows: tuple[RowUse, ...]
@@ -72,8 +73,14 @@ class TableUse:
     found: int
     page: int
     pages: int
-    is_counted: bool
+    models: tuple[ModelUse, ...] | None
+    key: str
     days: int = USE_DAYS
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether its models are told."""
+        return self.models is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +159,8 @@ def table_use(
         found=len(found),
         page=page,
         pages=pages,
-        is_counted=uses is not None,
+        models=uses,
+        key=key,
     )
 
 

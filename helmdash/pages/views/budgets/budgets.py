@@ -14,6 +14,7 @@ from helmdash.pages.parts.budgets.suggestions import shown, shown_limits
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import preflight
 from helmdash.queries.budgets import budget_use, budgets
+from helmdash.queries.budgets.published import published_fill
 from helmdash.queries.evidence import limits, suggestions
 from helmdash.queries.evidence.limits_after import limits_after
 
@@ -36,12 +37,13 @@ def budget_list(request: PageRequest) -> HttpResponse:
     """
     project = scope.current_project(request)
     if request.htmx and request.htmx.target == _TABLE:
-        return show(request, _ROWS_PAGE, _table(request), fragment=_ROWS_PAGE)
+        return show(request, _ROWS_PAGE, _table(_table_use(request)), fragment=_ROWS_PAGE)
     model = request.GET.get("model", "").strip()
     problem = _problem(request, model)
     context: dict[str, object] = {"model": model, "problem": problem}
     if not request.htmx:
-        context |= _table(request)
+        use = _table_use(request)
+        context |= _table(use)
         inbox = suggestions.inbox(project_id=project.id)
         context["preflights"] = preflight.fallback_preflights(
             project_id=project.id, now=timezone.now()
@@ -51,6 +53,7 @@ def budget_list(request: PageRequest) -> HttpResponse:
         context["waiting"] = [shown(each, after.get(each.id)) for each in inbox.waiting]
         context["decided"] = [shown(each) for each in inbox.decided]
         context["more"] = inbox.more
+        context["published"] = published_fill(project_id=project.id, uses=use.models or ())
     if model and not problem:
         resolution = budgets.resolve(project_id=project.id, model=model)
         row = (
@@ -77,17 +80,19 @@ def budget_list(request: PageRequest) -> HttpResponse:
     )
 
 
-def _table(request: PageRequest) -> dict[str, object]:
-    key = request.GET.get("key", "").strip()
+def _table_use(request: PageRequest) -> budget_use.TableUse:
     page = request.GET.get("page", "")
-    use = budget_use.table_use(
+    return budget_use.table_use(
         project_id=scope.current_project(request).id,
         now=timezone.now(),
-        key=key,
+        key=request.GET.get("key", "").strip(),
         page=int(page) if page.isascii() and page.isdigit() and len(page) < _DIGITS else 1,
         limit=_ROWS,
     )
-    return {"rows": [shown_row(each) for each in use.rows], "use": use, "key": key}
+
+
+def _table(use: budget_use.TableUse) -> dict[str, object]:
+    return {"rows": [shown_row(each) for each in use.rows], "use": use, "key": use.key}
 
 
 def _problem(request: PageRequest, model: str) -> str:
