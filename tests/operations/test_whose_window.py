@@ -156,6 +156,14 @@ def test_a_copy_that_is_saved_as_it_is_confirms_its_window(project: ProjectInfo)
     assert limit(project, GPT) == LIMITS[GPT]
 
 
+def test_figures_of_the_fallback_are_no_window_that_is_confirmed(project: ProjectInfo) -> None:
+    by_a_suggestion(project, UNKNOWN, {"chars_per_token": 3.1})
+
+    Budget.objects.get(project=project.id).save()
+
+    assert limit(project, UNKNOWN) == (None, None)
+
+
 def test_to_delete_a_row_and_to_bring_it_back_confirms_nothing(project: ProjectInfo) -> None:
     refuse(project, GPT, 2_048)
     by_a_suggestion(project, GPT, {"chars_per_token": 3.1})

@@ -17,12 +17,13 @@ _WITHOUT_LENGTHS = (*_LENGTHS, "input_tokens", "output_tokens")
 
 def window_after(by: WindowBy, was: Mapping[str, Any], now: Mapping[str, Any]) -> WindowBy:
     """Whose word a row's window is, which was `by`'s before an edit: the operator's where a figure
-    that makes the window has changed, or where none has at all, which confirms it.
+    that makes the window has changed, or where none has at all, which confirms it. (Figures of the
+    fallback are no window that could be confirmed.)
 
     was, now: all figures of the row by name, before and after the edit.
     """
-    spoke = was == now or _window(was) != _window(now)
-    return WindowBy.OPERATOR if spoke else by
+    is_confirmed = was == now and by is not WindowBy.FALLBACK
+    return WindowBy.OPERATOR if is_confirmed or _window(was) != _window(now) else by
 
 
 def _window(figures: Mapping[str, Any]) -> tuple[int | None, ...]:
