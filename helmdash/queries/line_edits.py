@@ -88,7 +88,8 @@ class LineEdit:
 
     row: as it would be stored, for the project alone (budget_id None: a new one). calls: the newest
     calls of the model that told their prompt, MOST_CALLS at most; shifts: those of another level.
-    problems: (field, sentence); with any, nothing is judged.
+    problems: (field, sentence); with any, nothing is judged. published: the window (tokens) by the
+    published list where the model would have no limit; None: it would, or the list knows none.
     """
 
     row: BudgetSpec
@@ -97,6 +98,7 @@ class LineEdit:
     problems: tuple[tuple[str, str], ...]
     calls: int
     shifts: tuple[Shift, ...]
+    published: int | None = None
 
 
 def subject_of_conversation(found: ConversationView) -> Subject:
@@ -255,7 +257,13 @@ def try_lines(*, project_id: int, subject: Subject, lines: Lines) -> LineEdit:
             for (was, now), count in sorted(moves.items())
             if was is not now
         ),
+        published=_published_window(subject.model_key) if after.limit_tokens is None else None,
     )
+
+
+def _published_window(model_key: str) -> int | None:
+    found = budgets.published_list().find(model_key)
+    return found.context_length if found else None
 
 
 def level_by(subject: Subject, budget: EffectiveBudget) -> Level:

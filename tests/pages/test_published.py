@@ -109,3 +109,15 @@ def test_whatever_else_is_asked_changes_nothing(owner: Client, ruled: ProjectInf
     owner.post(_SWITCH, {"do": "perhaps"})
 
     assert not Budget.objects.filter(project=ruled.id).exists()
+
+
+def test_the_panel_of_a_grey_call_tells_of_the_published_window(
+    owner: Client, ruled: ProjectInfo, known: PublishedFigures
+) -> None:
+    _call(ruled, "grey")
+    panel = "/budgets/of-call/grey/"
+
+    assert f"publishes a window of {known.context_length:,} tokens" in _text(owner, panel)
+    owner.post(_SWITCH, {"do": "on"})
+
+    assert "publishes a window" not in _text(owner, panel)
