@@ -41,6 +41,7 @@ from helmdash.core.budgets.learned_windows import (
 )
 from helmdash.core.budgets.lines import lines_of
 from helmdash.core.budgets.model_names import (
+    FREE_SUFFIX,
     LATEST_TAG,
     bare_name,
     model_key,
@@ -60,7 +61,6 @@ from helmdash.core.budgets.window_edits import window_after
 DEFAULT_CAUTION_CADENCE = 10
 # The `:free` rule's catalog cap: free routes were seen to answer up to this (helmdeck ADR 050).
 FREE_MAX_CATALOG_BYTES = 10_000
-_FREE_SUFFIX = ":free"
 # Model ids come from callers: keep the memory of answers bounded.
 _MEMORY_ENTRIES = 4096
 
@@ -554,8 +554,8 @@ def _respell(wanted: str, alias: Alias) -> str | None:
 def _is_freed(wanted: str, match: _Match) -> bool:
     return (
         match.rule is not MatchRule.FALLBACK
-        and wanted.endswith(_FREE_SUFFIX)
-        and _FREE_SUFFIX not in _normalised(match.row.key)
+        and wanted.endswith(FREE_SUFFIX)
+        and FREE_SUFFIX not in _normalised(match.row.key)
     )
 
 

@@ -23,6 +23,8 @@ _UNITS = {"k": 1_000, "m": 1_000_000}
 # Ollama's tag of a name that has none; the prefix of Gemini's API.
 LATEST_TAG = ":latest"
 _GEMINI = "models/"
+# Of a router's route that costs nothing.
+FREE_SUFFIX = ":free"
 # An alias may lead to another one; none leads further in practice.
 _MOST_HOPS = 3
 

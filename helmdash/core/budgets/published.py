@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from helmdash.core.budgets.budgets import BudgetFigures
+from helmdash.core.budgets.model_names import FREE_SUFFIX
 
 # A release of a model is named by its day: claude-x-20260101, gpt-x-2026-01-01, claude-x@20260101.
 _DAY = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2})$")
@@ -76,8 +77,8 @@ class PublishedList:
     def _named(self, provider: str, name: str) -> PublishedFigures | None:
         names, begins = self._providers[provider]
         found = names.get(name) or names.get(_DAY.sub("", name))
-        if found is not None:
-            return found
+        if found is not None or name.endswith(FREE_SUFFIX):
+            return found  # a free route has no price of the one that it is called after
         return next((figures for begin, figures in begins if name.startswith(begin)), None)
 
 

@@ -74,6 +74,7 @@ def test_a_model_finds_what_the_package_finds_for_it() -> None:
         ("x-ai/grok-4@20260101", FIGURES),
         ("x-ai/grok-4-fast-reasoning", OTHER),
         ("x-ai/grok-3", OTHER),
+        ("x-ai/grok-3:free", None),  # no price of the paid one's
         ("x-ai/other", None),
         ("grok-4", FIGURES),
         ("llama", None),  # a reseller's
