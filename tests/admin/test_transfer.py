@@ -266,6 +266,21 @@ def test_odd_json_is_refused_by_field(operator: Client, value: dict[str, Any]) -
     assert f"Row 1, {next(iter(value))}:" in text_of(response)
 
 
+@pytest.mark.parametrize("word", ["fallback", "nobody"])
+def test_no_file_tells_whose_word_a_window_is(operator: Client, word: str) -> None:
+    """A word that nobody knows ended every lookup in every project."""
+    kept = add(key="acme/kept", window_copied_from="fallback", tier="B")
+    head = "key,input_tokens,output_tokens,tier"
+
+    response = preview(operator, f"{head},window_copied_from\n,1,1,A,{word}\n", CSV)
+    assert "Unknown column: window_copied_from" in text_of(response)
+    assert b"window_copied_from" not in exported(operator, CSV)
+    confirm(operator, preview(operator, f"{head}\nacme/kept,50000,2000,A\n", CSV))
+
+    kept.refresh_from_db()
+    assert (kept.tier, kept.window_copied_from) == ("A", "fallback")
+
+
 def test_no_import_can_disable_or_lose_the_fallback(operator: Client) -> None:
     pk = fallback().pk
 

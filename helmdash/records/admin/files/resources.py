@@ -11,7 +11,9 @@ from helmdash.records.access.rights import person_of, visible_rows
 from helmdash.records.admin.files.transfer import StrictResource, column
 from helmdash.records.models import Budget, BudgetAlias, Project
 
-_OWN = ("id", "created_at", "updated_at")
+# What is told of a row here alone. The window of one that a file brings is the word of whoever
+# imports it.
+_OWN = ("id", "window_copied_from", "created_at", "updated_at")
 
 
 class ProjectSlug(widgets.Widget):  # type: ignore[misc]
@@ -52,7 +54,8 @@ class ByPrefix(BaseInstanceLoader):  # type: ignore[misc]
 
 
 class BudgetResource(StrictResource):
-    """Every column of a budget; `project` and `key` say which row it is, here and elsewhere."""
+    """Every column of a budget that somebody edits; `project` and `key` say which row it is, here
+    and elsewhere."""
 
     project = column("project", ProjectSlug())
 
