@@ -60,6 +60,23 @@ def test_one_click_brings_a_version_back_and_is_an_edit_itself(
     assert budgets.table(project_id=project.id).lookup("acme/one").input_tokens == 50_000
 
 
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_version_that_comes_back_brings_its_word_on_the_window(
+    operator: Client, project: ProjectInfo, is_deleted: bool
+) -> None:
+    """A copy of the fallback's figures has none, and its ceiling was the limit instead."""
+    row = add(key="acme/one", project_id=project.id, window_copied_from="fallback")
+    operator.post(change(row), filled(operator, change(row), context_length=41_000))
+    assert budgets.table(project_id=project.id).lookup("acme/one").limit_tokens == 41_000
+    address = revert(row, 0)
+    if is_deleted:
+        Budget.objects.get(pk=row.pk).delete()
+
+    operator.post(address)
+
+    assert budgets.table(project_id=project.id).lookup("acme/one").limit_tokens is None
+
+
 def test_reverting_to_the_version_in_force_changes_nothing(operator: Client) -> None:
     row = add(key="acme/one")
 

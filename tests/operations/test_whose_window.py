@@ -106,6 +106,12 @@ def refuse(project: ProjectInfo, model: str, tokens: int) -> None:
     record(refused, project=project)
 
 
+def take_back(project: ProjectInfo) -> None:
+    """The newest edit."""
+    newest = Budget.history.latest("history_id")
+    revert_edits(actor=SHELL, project_id=project.id, numbers=[newest.history_id])
+
+
 @pytest.mark.parametrize("model", LIMITS)
 @pytest.mark.parametrize("door", [in_the_table, by_a_what_if, by_a_suggestion])
 def test_another_figure_leaves_the_window_to_those_who_told_it(
@@ -141,9 +147,34 @@ def test_an_edit_of_the_window_is_an_operators_word(
     assert limit(project, model) == after
     refuse(project, model, 2_048)
     assert limit(project, model) == after
-    newest = Budget.history.filter(project_id=project.id).latest("history_id")
-    revert_edits(actor=SHELL, project_id=project.id, numbers=[newest.history_id])
+    take_back(project)
     assert budgets.table(project_id=project.id).lookup(model).chars_per_token == 3.1
+    assert limit(project, model) == (2_048, "refusal")
+
+
+def test_an_edit_that_is_taken_back_gives_the_word_back(project: ProjectInfo) -> None:
+    """To whoever had it: here an operator, whose word it was before."""
+    by_a_suggestion(project, GPT, {"chars_per_token": 3.1})
+    for length in (64_000, 32_000):
+        in_the_table(project, GPT, {"context_length": length})
+    refuse(project, GPT, 2_048)
+
+    take_back(project)
+    assert limit(project, GPT) == (64_000, "context_length")
+    take_back(project)  # the edit that took one back
+    assert limit(project, GPT) == (32_000, "context_length")
+
+
+def test_a_shipped_row_whose_edit_is_taken_back_is_shipped(project: ProjectInfo) -> None:
+    row = Budget.objects.get(key=GPT, project=None)
+    row.context_length = 64_000
+    row.save()
+    refuse(project, GPT, 2_048)
+    assert limit(project, GPT) == (64_000, "context_length")
+
+    take_back(project)
+
+    assert limit(project, GPT) == (2_048, "refusal")
 
 
 def test_a_copy_that_is_saved_as_it_is_confirms_its_window(project: ProjectInfo) -> None:

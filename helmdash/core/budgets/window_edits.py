@@ -12,7 +12,6 @@ from typing import Any
 from helmdash.core.budgets.learned_windows import WindowBy
 
 _LENGTHS = ("context_length", "input_length")
-_WITHOUT_LENGTHS = (*_LENGTHS, "input_tokens", "output_tokens")
 
 
 def window_after(by: WindowBy, was: Mapping[str, Any], now: Mapping[str, Any]) -> WindowBy:
@@ -23,10 +22,17 @@ def window_after(by: WindowBy, was: Mapping[str, Any], now: Mapping[str, Any]) -
     was, now: all figures of the row by name, before and after the edit.
     """
     is_confirmed = was == now and by is not WindowBy.FALLBACK
-    return WindowBy.OPERATOR if is_confirmed or _window(was) != _window(now) else by
+    return WindowBy.OPERATOR if is_confirmed or not is_same_window(was, now) else by
+
+
+def is_same_window(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether figures that make the window of a row are the same."""
+    return _window(was) == _window(now)
 
 
 def _window(figures: Mapping[str, Any]) -> tuple[int | None, ...]:
     """What makes the window: the lengths, and where there are none the prompt and the reply."""
-    has_lengths = any(figures[name] for name in _LENGTHS)
-    return tuple(figures[name] for name in (_LENGTHS if has_lengths else _WITHOUT_LENGTHS))
+    names = list(_LENGTHS)
+    if not any(figures[name] for name in _LENGTHS):
+        names += ["input_tokens", "output_tokens"]
+    return tuple(figures[name] for name in names)

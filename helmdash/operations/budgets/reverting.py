@@ -18,6 +18,7 @@ from helmdash.operations.budgets.editing import (
 )
 from helmdash.queries.budgets.budget_edits import changes_of
 from helmdash.records.models import Budget
+from helmdash.records.models.budgets import REVERTED_REASON
 
 
 class NoSuchEdit(Exception):
@@ -48,7 +49,7 @@ def revert_edits(*, actor: Actor, project_id: int, numbers: Sequence[int]) -> in
 
 
 def _revert(actor: Actor, project_id: int, record: Any) -> None:
-    why = f"reverted the edit of {record.history_date:%Y-%m-%d %H:%M:%S} UTC"
+    why = f"{REVERTED_REASON} the edit of {record.history_date:%Y-%m-%d %H:%M:%S} UTC"
     match record.history_type:
         case "+":
             row = Budget.objects.filter(pk=record.id).first()

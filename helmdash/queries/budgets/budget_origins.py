@@ -15,9 +15,9 @@ from django.db.models import Q
 
 from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.core.budgets.learned_windows import WindowBy
-from helmdash.core.budgets.window_edits import window_after
+from helmdash.core.budgets.window_edits import is_same_window, window_after
 from helmdash.records.models import Budget
-from helmdash.records.models.budgets import SHIPPED_REASON
+from helmdash.records.models.budgets import REVERTED_REASON, SHIPPED_REASON
 
 _FIGURES: Final = tuple(each.name for each in STORED_FIELDS)
 _OF_THE_EDIT: Final = ("id", "history_type", "history_change_reason", "window_copied_from")
@@ -50,14 +50,27 @@ def _as_made(copied_from: str) -> WindowBy:
 def _after_all(edits: Iterable[dict[str, Any]]) -> WindowBy:
     """Whose word the window is, as the newest of a row's edits left it."""
     by = WindowBy.OPERATOR
-    before: dict[str, Any] | None = None
+    # Newest first: the figures that each edit left, and whose word the window was.
+    earlier: list[tuple[WindowBy, dict[str, Any]]] = []
     for edit in edits:
         figures = {name: edit[name] for name in _FIGURES}
-        if edit["history_change_reason"] == SHIPPED_REASON:
+        why = edit["history_change_reason"] or ""
+        if why == SHIPPED_REASON:
             by = WindowBy.SHIPPED
-        elif before is None:
+        elif not earlier:
             by = _as_made(edit["window_copied_from"])
-        elif edit["history_type"] == "~":  # to delete it, or to bring it back, confirms nothing
-            by = window_after(by, before, figures)
-        before = figures
+        elif edit["history_type"] == "~" and not why.startswith(REVERTED_REASON):
+            by = window_after(by, earlier[0][1], figures)
+        else:
+            # To delete a row, to bring it back and to take an edit back says nothing of one's own.
+            by = _of_earlier(earlier, figures)
+        earlier.insert(0, (by, figures))
     return by
+
+
+def _of_earlier(
+    earlier: Iterable[tuple[WindowBy, Mapping[str, Any]]], figures: Mapping[str, Any]
+) -> WindowBy:
+    """Whose word the window was when it last was as in these figures."""
+    alike = (by for by, was in earlier if is_same_window(was, figures))
+    return next(alike, WindowBy.OPERATOR)

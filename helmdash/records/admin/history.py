@@ -21,6 +21,7 @@ from django.utils.formats import date_format
 from helmdash.records.access.rights import person_of, visible_rows
 from helmdash.records.admin.edits import edits
 from helmdash.records.audit import note_row, values_of
+from helmdash.records.models.budgets import REVERTED_REASON
 
 _PER_PAGE = 50
 _MOST_DELETED = 100
@@ -135,7 +136,7 @@ class HistoryMixin:
         problem = self.revert_problem(current, version) or _problems(version)
         if problem:
             return messages.ERROR, f"The version of {when} was not brought back: {problem}"
-        version._change_reason = f"reverted to the version of {when}"
+        version._change_reason = f"{REVERTED_REASON} to the version of {when}"
         version.save(force_insert=current is None)
         done = "Restored {} as it was at" if current is None else "Reverted {} to the version of"
         return messages.SUCCESS, f"{done.format(version)} {when}."

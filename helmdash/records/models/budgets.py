@@ -20,6 +20,8 @@ _PROJECT_KEY_TAKEN = "This project has a budget with this key already."
 
 # What the history says of rows as HelmDash ships them; any other words are an operator's.
 SHIPPED_REASON = "shipped with HelmDash"
+# How it begins what it says of an edit that takes back others.
+REVERTED_REASON = "reverted"
 
 TIERS = [
     ("A", "A: reliable structured output on large catalogs"),
