@@ -152,6 +152,15 @@ def test_an_edit_of_the_window_is_an_operators_word(
     assert limit(project, model) == (2_048, "refusal")
 
 
+@pytest.mark.parametrize("model", [UNKNOWN, TOLD])
+def test_a_longer_reply_tells_no_window_where_nobody_knows_one(
+    project: ProjectInfo, model: str
+) -> None:
+    by_a_suggestion(project, model, {"output_tokens": 5_000})
+
+    assert limit(project, model) == LIMITS[model]
+
+
 def test_an_edit_that_is_taken_back_gives_the_word_back(project: ProjectInfo) -> None:
     """To whoever had it: here an operator, whose word it was before."""
     by_a_suggestion(project, GPT, {"chars_per_token": 3.1})

@@ -22,17 +22,18 @@ def window_after(by: WindowBy, was: Mapping[str, Any], now: Mapping[str, Any]) -
     was, now: all figures of the row by name, before and after the edit.
     """
     is_confirmed = was == now and by is not WindowBy.FALLBACK
-    return WindowBy.OPERATOR if is_confirmed or not is_same_window(was, now) else by
+    return WindowBy.OPERATOR if is_confirmed or not is_same_window(by, was, now) else by
 
 
-def is_same_window(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether figures that make the window of a row are the same."""
-    return _window(was) == _window(now)
+def is_same_window(by: WindowBy, was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether figures that make the window of a row are the same. by: whose word it was."""
+    return _window(by, was) == _window(by, now)
 
 
-def _window(figures: Mapping[str, Any]) -> tuple[int | None, ...]:
-    """What makes the window: the lengths, and where there are none the prompt and the reply."""
+def _window(by: WindowBy, figures: Mapping[str, Any]) -> tuple[int | None, ...]:
+    """What makes the window: the lengths, and where there are none the prompt and the reply. A
+    window that nobody knows is not told by a longer reply."""
     names = list(_LENGTHS)
     if not any(figures[name] for name in _LENGTHS):
-        names += ["input_tokens", "output_tokens"]
+        names += ["input_tokens"] if by is WindowBy.FALLBACK else ["input_tokens", "output_tokens"]
     return tuple(figures[name] for name in names)

@@ -72,5 +72,5 @@ def _of_earlier(
     earlier: Iterable[tuple[WindowBy, Mapping[str, Any]]], figures: Mapping[str, Any]
 ) -> WindowBy:
     """Whose word the window was when it last was as in these figures."""
-    alike = (by for by, was in earlier if is_same_window(was, figures))
+    alike = (by for by, was in earlier if is_same_window(by, was, figures))
     return next(alike, WindowBy.OPERATOR)
