@@ -218,8 +218,9 @@ class BudgetTable:
         return found
 
     def with_row(self, row: BudgetSpec) -> BudgetTable:
-        """The same table with a row as an operator edits it, in the place of its former self or
-        added: whose word its window is then, `window_after` says."""
+        """The same table with a row as an operator edits it: in the place of its former self, or,
+        a project's without a number, the copy that `row_to_edit` gives. Whose word its window is
+        then, `window_after` says."""
         return self.with_rows((row,))
 
     def with_rows(self, rows: Iterable[BudgetSpec]) -> BudgetTable:
@@ -232,10 +233,10 @@ class BudgetTable:
     def _as_edited(self, row: BudgetSpec) -> BudgetSpec:
         if row.budget_id is not None:
             was = next((each for each in self._all if each.budget_id == row.budget_id), None)
-        elif row.project is not None and row.window_by is not WindowBy.OPERATOR:
+        elif row.project is not None:
             was = self.row_to_edit(row.key, project=row.project)
         else:
-            was = None  # typed as a whole
+            was = None
         if was is None:
             return row
         return replace(row, window_by=window_after(was.window_by, was.stored(), row.stored()))

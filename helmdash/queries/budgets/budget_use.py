@@ -216,7 +216,8 @@ def _use(row: BudgetRow, table: BudgetTable, models: Sequence[ModelUse]) -> RowU
 def _effect(
     table: BudgetTable, row: BudgetRow, spec: BudgetSpec, models: Sequence[ModelUse]
 ) -> RowEffect:
-    edited = table.with_row(spec)
+    # Of a row as it is nothing is stored.
+    edited = table if spec.stored() == row.budget.stored() else table.with_row(spec)
     before, after = table.lookup(row.budget.key), edited.lookup(row.budget.key)
     problems = budget_problems(spec)
     shifts: Counter[tuple[Level, Level]] = Counter()
