@@ -1,5 +1,5 @@
 """What an edit of a budget is said to do beforehand is what it then does, by every door: previews,
-what-ifs and suggestions, whichever row governs the model and whoever told its window."""
+what-ifs, suggestions and trials, whichever row governs the model and whoever told its window."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from django.db import transaction
 from helmdash.core.access.permissions import SHELL, Actor, MemberRole, Person
 from helmdash.core.budgets.budgets import EffectiveBudget, MatchRule
 from helmdash.core.budgets.health import assess
+from helmdash.core.budgets.trials import Arm
 from helmdash.operations.budgets.editing import create_budget
 from helmdash.operations.budgets.lines import change_lines
 from helmdash.operations.budgets.rows import RowEdit, edit_rows
 from helmdash.operations.budgets.shipped import load_budgets
-from helmdash.operations.evidence import deciding
+from helmdash.operations.evidence import deciding, trialling
 from helmdash.operations.whatif import asking
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budget_use, budgets
@@ -173,6 +174,20 @@ def by_a_suggestion(project: ProjectInfo, model: str, changes: Changes) -> Effec
     return after
 
 
+def by_a_trial(project: ProjectInfo, model: str, changes: Changes) -> EffectiveBudget:
+    made, before = suggest(project, model, changes), effective(project, model)
+    trialling.begin(actor=SHELL, project_id=project.id, suggestion_id=made.pk, share=0.5, now=NOW)
+    table = budgets.table(project_id=project.id)
+    found = {}
+    for number in range(40):
+        budget = table.for_conversation(f"c{number}").lookup(model, key=made.model_key)
+        assert budget.trial is not None
+        found[budget.trial.arm] = budget
+    assert figures(found[Arm.TODAY]) == figures(before)
+    accept(project, made)
+    return found[Arm.SUGGESTED]
+
+
 def by_an_editor(project: ProjectInfo, model: str, changes: Changes) -> EffectiveBudget:
     editor = Person(name="ed", roles={project.id: MemberRole.EDITOR})
     return in_the_table(editor, is_of_all=False)(project, model, changes)
@@ -184,6 +199,7 @@ DOORS: Mapping[str, Door] = {
     "table": in_the_table(SHELL, is_of_all=True),
     "an editor's table": by_an_editor,
     "suggestion": by_a_suggestion,
+    "trial": by_a_trial,
 }
 
 
@@ -211,7 +227,7 @@ def taken_back() -> Iterator[None]:
 def is_of(door: str, changes: Changes) -> bool:
     if door == "lines":
         return set(changes) <= set(LINES)
-    return door != "suggestion" or "optimal_max_tokens" not in changes
+    return door not in ("suggestion", "trial") or "optimal_max_tokens" not in changes
 
 
 @pytest.mark.parametrize("told", TOLD)

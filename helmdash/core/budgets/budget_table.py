@@ -384,10 +384,13 @@ class BudgetTable:
         row, rule = match.row, match.rule
         if _is_freed(_wanted(question.asked), match):
             row, rule = _freed(row, self._rows[""]), MatchRule.FREE_SUFFIX
-        row, trial = self._tried(question, row)
-        key = question.key or self.key_of(question.asked)
-        published = self._published.find(key) if self._rows[""].uses_published_list else None
-        limit = self._limit(question, match, row, rule, key=key, published=published)
+        by = WindowBy.FALLBACK if rule is MatchRule.FALLBACK else row.window_by
+        published = self._published_of(question)
+        trial = self._trial_of(question)
+        if trial is not None and trial[1] is Arm.SUGGESTED:
+            today = self._limit(question, match, row, by, published)
+            row, by = _tried(row, by, trial[0].changes, today)
+        limit = self._limit(question, match, row, by, published)
         critical = row.critical_max_tokens
         if limit.source in OUTSIDE and critical is not None and critical > (limit.tokens or 0):
             critical = None  # it was drawn for a longer window
@@ -410,42 +413,33 @@ class BudgetTable:
             is_shipped=row.window_by is not WindowBy.OPERATOR,
             claims=limit.claims,
             disproved_by=limit.disproved_by,
-            trial=trial,
+            trial=InTrial(trial[0].id, trial[1]) if trial else None,
         )
 
-    def _tried(self, question: _Question, row: BudgetSpec) -> tuple[BudgetSpec, InTrial | None]:
-        """The row as a trial of the model has it in this table's arm, and the trial. A window that
-        is tried counts as an operator's word."""
+    def _trial_of(self, question: _Question) -> tuple[TrialRule, Arm] | None:
+        """The trial of the model that this table is made for, and the arm."""
         if not self._ruled_in:
-            return row, None
-        found = self._ruled_in.get(question.key or self.key_of(question.asked))
-        if found is None:
-            return row, None
-        trial, arm = found
-        if arm is Arm.SUGGESTED:
-            values: dict[str, Any] = {
-                each.name: each.read(trial.changes[each.name])
-                for each in STORED_FIELDS
-                if each.name in trial.changes
-            }
-            if "context_length" in values:
-                values["window_by"] = WindowBy.OPERATOR
-            row = replace(row, **values)
-        return row, InTrial(trial.id, arm)
+            return None
+        return self._ruled_in.get(question.key or self.key_of(question.asked))
+
+    def _published_of(self, question: _Question) -> PublishedFigures | None:
+        """What the list says of the model; None: nothing, or the fallback row asks for no list."""
+        if not self._rows[""].uses_published_list:
+            return None
+        return self._published.find(question.key or self.key_of(question.asked))
 
     def _limit(
         self,
         question: _Question,
         match: _Match,
         row: BudgetSpec,
-        rule: MatchRule,
-        *,
-        key: str,
+        by: WindowBy,
         published: PublishedFigures | None,
     ) -> Limit:
+        """by: whose word the row's window is of this model."""
+        key = question.key or self.key_of(question.asked)
         learned = self.learned(key)
-        is_unknown = rule is MatchRule.FALLBACK or row.window_by is WindowBy.FALLBACK
-        if not learned and is_unknown:
+        if not learned and by is WindowBy.FALLBACK:
             # No provider that rows know: what stands before the slash may be a publisher's name.
             learned = self._learned_by_name(key)
         if question.server_window is not None:
@@ -456,7 +450,7 @@ class BudgetTable:
         wanted = _wanted(question.asked)
         respelt = _respell(wanted, match.alias) if match.alias else None
         return choose_limit(
-            None if is_unknown else _row_limit(row),
+            None if by is WindowBy.FALLBACK else _row_limit(row),
             learned,
             published=published.context_length if published else None,
             client_window=question.client_window or split_window(question.asked).window,
@@ -574,6 +568,22 @@ def _freed(row: BudgetSpec, fallback: BudgetSpec) -> BudgetSpec:
         input_tokens=min(row.input_tokens, fallback.input_tokens),
         output_tokens=min(row.output_tokens, fallback.output_tokens),
     )
+
+
+def _tried(
+    row: BudgetSpec, by: WindowBy, changes: Mapping[str, Any], today: Limit
+) -> tuple[BudgetSpec, WindowBy]:
+    """The row as accepting the changes would leave it (queries.line_edits.own_edit), and whose word
+    its window is then. by: whose it is; today: the limit of the row as it is."""
+    values: dict[str, Any] = {
+        each.name: each.read(changes[each.name]) for each in STORED_FIELDS if each.name in changes
+    }
+    stands = row.stored()
+    if window_after(by, stands, {**stands, **values}) is not WindowBy.OPERATOR:
+        return replace(row, **values), by
+    if today.source in (LimitSource.SERVER, LimitSource.REFUSAL):
+        values = {"context_length": today.tokens, **values}
+    return replace(row, **values, window_by=WindowBy.OPERATOR), WindowBy.OPERATOR
 
 
 def _row_limit(row: BudgetSpec) -> RowLimit:
