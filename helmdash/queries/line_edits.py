@@ -168,16 +168,29 @@ def edited_row(*, project_id: int, subject: Subject, lines: Lines) -> BudgetSpec
 
 
 def edit_of_lines(*, project_id: int, subject: Subject, lines: Lines) -> OwnEdit:
-    """As it is stored."""
+    """As it is stored.
+
+    A window that is left as it was told stays the word of whoever told it, unless a line is drawn
+    that only fits into that window. Where nothing is moved, that confirms the window.
+    """
+    moved: dict[str, Any] = {
+        "optimal_max_tokens": lines.caution,
+        "critical_max_tokens": lines.critical,
+    }
+    begun = lines_of_row(project_id=project_id, subject=subject)
+    if lines != begun and lines.window == begun.window:
+        edit = _edit_of(project_id, subject, moved)
+        if not budget_problems(replace(edit.row, **edit.changes)):
+            return edit
+    return _edit_of(project_id, subject, {**moved, "context_length": lines.window})
+
+
+def _edit_of(project_id: int, subject: Subject, changes: Mapping[str, Any]) -> OwnEdit:
     return own_edit(
         project_id=project_id,
         model=subject.model,
         model_key=subject.model_key,
-        changes={
-            "optimal_max_tokens": lines.caution,
-            "critical_max_tokens": lines.critical,
-            "context_length": lines.window,
-        },
+        changes=changes,
     )
 
 

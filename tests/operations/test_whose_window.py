@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from helmdash.core.access.permissions import SHELL, MemberRole, Person
+from helmdash.core.budgets.health import assess
 from helmdash.operations.budgets.editing import create_budget
+from helmdash.operations.budgets.lines import change_lines
 from helmdash.operations.budgets.reverting import revert_edits
 from helmdash.operations.budgets.rows import RowEdit, edit_rows
 from helmdash.operations.budgets.shipped import load_budgets
@@ -20,6 +22,7 @@ from helmdash.operations.evidence import deciding
 from helmdash.operations.whatif import asking
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
+from helmdash.queries.line_edits import Lines, Subject, lines_of_row, try_lines
 from helmdash.queries.whatif.what_ifs import find_row, judge_of
 from helmdash.records.models import Budget
 from tests.factories import NOW, make_capture, make_suggestion, record
@@ -106,6 +109,16 @@ def refuse(project: ProjectInfo, model: str, tokens: int) -> None:
     record(refused, project=project)
 
 
+def subject_of(project: ProjectInfo, model: str) -> Subject:
+    return Subject(
+        model=model,
+        model_key=model,
+        client_window=None,
+        health=assess(100, budgets.table(project_id=project.id).lookup(model)),
+        at=NOW,
+    )
+
+
 def take_back(project: ProjectInfo) -> None:
     """The newest edit."""
     newest = Budget.history.latest("history_id")
@@ -150,6 +163,38 @@ def test_an_edit_of_the_window_is_an_operators_word(
     take_back(project)
     assert budgets.table(project_id=project.id).lookup(model).chars_per_token == 3.1
     assert limit(project, model) == (2_048, "refusal")
+
+
+@pytest.mark.parametrize("model", LIMITS)
+@pytest.mark.parametrize("caution", [None, 1_000])
+def test_a_line_that_is_moved_leaves_the_window_to_those_who_told_it(
+    project: ProjectInfo, model: str, caution: int | None
+) -> None:
+    """The panel shows the window in force: it is sent along, whatever was moved. With nothing moved
+    that confirms it, but where nobody knows one."""
+    subject = subject_of(project, model)
+    begun = lines_of_row(project_id=project.id, subject=subject)
+    lines = replace(begun, caution=caution)
+    told = try_lines(project_id=project.id, subject=subject, lines=lines).after
+    change_lines(actor=SHELL, project=project, subject=subject, lines=lines)
+
+    tokens = LIMITS[model][0]
+    assert told.limit_tokens == limit(project, model)[0] == tokens
+    refuse(project, model, 2_048)
+    is_confirmed = lines == begun and tokens is not None
+    assert limit(project, model)[0] == (tokens if is_confirmed else 2_048)
+
+
+def test_a_line_that_only_fits_into_the_window_that_was_told_brings_it_along(
+    project: ProjectInfo,
+) -> None:
+    subject = subject_of(project, TOLD)
+    lines = Lines(caution=25_000, critical=None, window=LIMITS[TOLD][0])
+    assert not try_lines(project_id=project.id, subject=subject, lines=lines).problems
+    change_lines(actor=SHELL, project=project, subject=subject, lines=lines)
+
+    refuse(project, TOLD, 2_048)
+    assert limit(project, TOLD) == (32_768, "context_length")
 
 
 @pytest.mark.parametrize("model", [UNKNOWN, TOLD])

@@ -16,13 +16,13 @@ _LENGTHS = ("context_length", "input_length")
 
 def window_after(by: WindowBy, was: Mapping[str, Any], now: Mapping[str, Any]) -> WindowBy:
     """Whose word a row's window is, which was `by`'s before an edit: the operator's where a figure
-    that makes the window has changed, or where none has at all, which confirms it. (Figures of the
-    fallback are no window that could be confirmed.)
+    that makes the window has changed, or where none has at all, which confirms it. There is none to
+    confirm where nobody knows one.
 
     was, now: all figures of the row by name, before and after the edit.
     """
-    is_confirmed = was == now and by is not WindowBy.FALLBACK
-    return WindowBy.OPERATOR if is_confirmed or not is_same_window(by, was, now) else by
+    confirmed = was == now and by is not WindowBy.FALLBACK
+    return WindowBy.OPERATOR if confirmed or not is_same_window(by, was, now) else by
 
 
 def is_same_window(by: WindowBy, was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
