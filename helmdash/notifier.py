@@ -19,6 +19,7 @@ from helmdash import conf
 from helmdash.core.alerts.channels import HttpPost, Mail, Notice, Outgoing, Target
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.operations.alerts.delivering import Outcome, Send
+from helmdash.operations.mail_server import SomeRefused
 from helmdash.providers.protocols import HttpRequest
 from helmdash.upstream.client import Timeouts, UpstreamClient, opened_beside
 from helmdash.upstream.failures import UpstreamFailed
@@ -113,6 +114,9 @@ def _mail(mail: Mail) -> Outcome:
         return Outcome(is_sent=False, told="HELMDASH_SMTP_URL is not set, so no mail can be sent")
     try:
         send_mail(mail.subject, mail.text, None, list(mail.to))
+    except SomeRefused as error:
+        # Sent again it would be there twice for the others.
+        return Outcome(is_sent=True, told=str(error))
     except (OSError, ValueError, MessageError) as error:
         # smtplib's errors are OSErrors, a ValueError is an address that no mail can be sent to, the
         # last one a header that cannot be written.

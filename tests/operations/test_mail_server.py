@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import smtplib
 import socketserver
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from django.core.mail import get_connection
+from django.core.mail import EmailMessage, get_connection
 
-from helmdash import settings
+from helmdash import notifier
+from helmdash import settings as helmdash_settings
+from helmdash.core.alerts.channels import ChannelKind, Mail, Target
+from helmdash.operations.mail_server import SomeRefused
 from tests.support.certificates import issued_certificate
+
+_THINKS_SECONDS = 0.5
 
 
 class _Talk(socketserver.StreamRequestHandler):
@@ -20,6 +28,26 @@ class _Talk(socketserver.StreamRequestHandler):
         self.wfile.write(b"220 mail.example\r\n")
         while line := self.rfile.readline():
             self.wfile.write(b"221 bye\r\n" if line[:4].lower() == b"quit" else b"250 ok\r\n")
+
+
+class _Picky(socketserver.StreamRequestHandler):
+    """Takes mails, but not for whom it does not know, and thinks over each for a while."""
+
+    def handle(self) -> None:
+        self.wfile.write(b"220 mail.example\r\n")
+        taken = 0
+        while line := self.rfile.readline():
+            verb = line[:4].lower()
+            if verb == b"rcpt" and b"<no" in line:
+                self.wfile.write(b"550 5.1.1 no such user\r\n")
+                continue
+            taken += verb == b"rcpt"
+            if verb == b"data":
+                self.wfile.write(b"354 go on\r\n")
+                while self.rfile.readline() not in (b".\r\n", b""):
+                    pass
+                time.sleep(_THINKS_SECONDS)
+            self.wfile.write(b"221 bye\r\n" if verb == b"quit" else b"250 ok\r\n")
 
 
 class _Server(socketserver.ThreadingTCPServer):
@@ -42,9 +70,26 @@ def authority_and_port(tmp_path: Path) -> Iterator[tuple[Path, int]]:
         thread.join()
 
 
+@pytest.fixture
+def picky_port() -> Iterator[int]:
+    with _Server(("127.0.0.1", 0), _Picky) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+def _send(port: int, *to: str) -> None:
+    server = get_connection(
+        helmdash_settings.EMAIL_BACKEND, host="127.0.0.1", port=port, timeout=0.2
+    )
+    EmailMessage("A subject", "A text.", "us@example.org", to, connection=server).send()
+
+
 def _open(port: int) -> None:
     server = get_connection(
-        settings.EMAIL_BACKEND, host="127.0.0.1", port=port, use_ssl=True, use_tls=False
+        helmdash_settings.EMAIL_BACKEND, host="127.0.0.1", port=port, use_ssl=True, use_tls=False
     )
     assert server.open()
     server.close()
@@ -65,3 +110,48 @@ def test_an_authority_that_nobody_knows_is_not_trusted(
 ) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
         _open(authority_and_port[1])
+
+
+def test_a_server_that_thinks_a_mail_over_is_waited_for(picky_port: int) -> None:
+    """Whoever leaves before its answer sends the mail again, though it was taken."""
+    _send(picky_port, "ann@example.org")
+
+
+@pytest.mark.parametrize(
+    ("to", "error", "told"),
+    [
+        (("ann", "no-one"), SomeRefused, "the mail server refused 1 of 2 addresses (550)"),
+        # It reached nobody.
+        (("no-one", "nobody"), smtplib.SMTPRecipientsRefused, ""),
+    ],
+)
+def test_who_does_not_get_a_mail_is_told(
+    picky_port: int, to: tuple[str, ...], error: type[Exception], told: str
+) -> None:
+    with pytest.raises(error) as raised:
+        _send(picky_port, *(f"{name}@example.org" for name in to))
+
+    if told:
+        assert str(raised.value) == told
+
+
+def test_a_channel_says_how_many_of_its_addresses_were_refused(
+    picky_port: int, settings: Any
+) -> None:
+    """It is sent, and must not come twice to the others; the addresses themselves are secret."""
+    settings.EMAIL_BACKEND = helmdash_settings.EMAIL_BACKEND
+    settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_USE_TLS = (
+        "127.0.0.1",
+        picky_port,
+        False,
+    )
+    channel = Target(name="ops", kind=ChannelKind.EMAIL, address="", secret="", allow_private=False)
+    mail = Mail(to=("ann@example.org", "no-one@example.org"), subject="A", text="B")
+
+    with notifier.opened() as send:
+        outcome = send(channel, mail).result(timeout=10)
+
+    assert (outcome.is_sent, outcome.told) == (
+        True,
+        "the mail server refused 1 of 2 addresses (550)",
+    )

@@ -27,7 +27,8 @@ class FiringAlert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryInfo:
-    """A message on its way to a channel. state: waiting, sent or failed; told: why it failed."""
+    """A message on its way to a channel. state: waiting, sent or failed; told: why it failed, or
+    whom a mail that was sent did not reach."""
 
     headline: str
     key: str
