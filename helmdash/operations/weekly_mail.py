@@ -28,6 +28,8 @@ from django.core import signing
 from django.core.exceptions import ValidationError
 from django.core.mail import EmailMultiAlternatives
 from django.core.validators import validate_email
+from django.db.models import Q
+from django.db.models.functions import Random
 from django.template.loader import render_to_string
 
 from helmdash import conf
@@ -69,6 +71,13 @@ class Stop:
     is_over: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Somebody gets the report. problem: why the newest one could not be sent; "" where it was."""
+
+    problem: str
+
+
 class _ServerAway(Exception):
     """No mail goes out at this moment, whoever it is for."""
 
@@ -86,9 +95,11 @@ def why_not(email: str) -> str:
     return ""
 
 
-def is_subscribed(*, user_id: int, project_id: int) -> bool:
-    """Whether somebody gets the report of a project. One query."""
-    return WeeklySubscription.objects.filter(user_id=user_id, project_id=project_id).exists()
+def subscription(*, user_id: int, project_id: int) -> Subscription | None:
+    """That of somebody to the report of a project; None without one. One query."""
+    rows = WeeklySubscription.objects.filter(user_id=user_id, project_id=project_id)
+    row = rows.first()
+    return None if row is None else Subscription(problem=row.problem or "")
 
 
 def subscribe(*, actor: Actor, user_id: int, email: str, project_id: int, now: datetime) -> None:
@@ -161,14 +172,16 @@ def send_due(*, now: datetime, go_on: Callable[[], None]) -> Mailed:
     """Send the newest whole week to whom it was not sent yet. go_on: called before each, and raises
     where somebody else has the job by now.
 
-    It ends where the mail server is away: each further mail would wait for it as long again.
+    It ends where the mail server is away: each further mail would wait for it as long again. Those
+    that could not be sent come last, in any order, for a server may break off at one mail alone.
     """
     until = week_before(now)
     rows = WeeklySubscription.objects.filter(since__lt=until).exclude(sent_until__gte=until)
     reports: dict[int, WeeklyReport] = {}
     sent = failed = 0
     is_again = False
-    for row in rows.select_related("project", "user").order_by("project_id", "user_id"):
+    in_turn = rows.alias(has_failed=Q(problem__isnull=False)).order_by("has_failed", Random())
+    for row in in_turn.select_related("project", "user"):
         go_on()
         # As it is now: a process that was asleep since it read the rows would send them once more.
         if not rows.filter(pk=row.pk).exists():
@@ -231,7 +244,7 @@ def _send(row: WeeklySubscription, report: WeeklyReport) -> str:
         mail.send()
     except (OSError, ValueError) as error:
         # smtplib's errors are OSErrors; their words may hold a password.
-        logger.warning("a weekly report could not be sent", extra={"error": type(error).__name__})
+        logger.warning("a weekly report could not be sent: %s", type(error).__name__)
         problem = f"the mail server: {type(error).__name__}"
         if _is_away(error):
             raise _ServerAway(problem) from None

@@ -138,7 +138,13 @@ def test_one_that_could_not_be_sent_is_tried_again(
         assert send() == (0, 1)
     row = WeeklySubscription.objects.get(user=user)
     assert (row.problem, row.sent_until) == ("the mail server: ConnectionRefusedError", None)
+    # Who waits for it learns so where they asked for it.
+    client = Client()
+    client.force_login(user)
+    sentence = "could not be sent yet: the mail server: ConnectionRefusedError."
+    assert sentence in client.get("/weekly/").getvalue().decode()
     assert send() == (1, 0)
+    assert sentence not in client.get("/weekly/").getvalue().decode()
     row.refresh_from_db()
     assert (row.problem, row.sent_until) == (None, MONDAY)
 
@@ -172,6 +178,30 @@ def test_a_run_ends_where_the_mail_server_is_away(
     assert (len(tried), mailed) == (tries, (0, tries, True))
 
 
+def test_one_mail_at_which_the_server_breaks_off_keeps_no_other_from_its_turn(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To us it looks away each time, and there the run ends."""
+    for name in ("ann", "bob", "carl"):
+        subscriber(project, name)
+    deliver = mail.EmailMultiAlternatives.send
+
+    def send_it(self: mail.EmailMultiAlternatives, fail_silently: bool = False) -> int:
+        if self.to == ["ann@example.org"]:
+            raise SMTPServerDisconnected("gone")
+        return deliver(self, fail_silently)
+
+    monkeypatch.setattr(mail.EmailMultiAlternatives, "send", send_it)
+
+    send()
+    send()
+
+    assert sorted(message.to[0] for message in mail.outbox) == [
+        "bob@example.org",
+        "carl@example.org",
+    ]
+
+
 def test_what_only_a_person_can_mend_is_not_tried_again_soon(
     project: ProjectInfo,
     monkeypatch: pytest.MonkeyPatch,
@@ -202,11 +232,11 @@ def test_the_link_in_a_mail_ends_it_without_signing_in(project: ProjectInfo) -> 
 
     # Programs that look at links send a GET: it changes nothing.
     assert "No more weekly reports?" in client.get(path).content.decode()
-    assert weekly_mail.is_subscribed(user_id=user.pk, project_id=project.id)
+    assert weekly_mail.subscription(user_id=user.pk, project_id=project.id)
     one_click = client.post(path, {"List-Unsubscribe": "One-Click"})
 
     assert "You get no more of them" in one_click.content.decode()
-    assert not weekly_mail.is_subscribed(user_id=user.pk, project_id=project.id)
+    assert not weekly_mail.subscription(user_id=user.pk, project_id=project.id)
     assert client.get("/weekly/stop/forged/").status_code == 410
     assert send(AT_SIX + timedelta(days=7)) == (0, 0)
 

@@ -35,7 +35,7 @@ def weekly_page(request: PageRequest) -> HttpResponse:
     week = timedelta(days=7)
     context = {
         "report": report,
-        "is_mailed": weekly_mail.is_subscribed(user_id=request.user.pk, project_id=project.id),
+        "mailed": weekly_mail.subscription(user_id=request.user.pk, project_id=project.id),
         "why_no_mail": weekly_mail.why_not(request.user.email),
         "waiting": [shown(each) for each in report.waiting],
         "decided": [shown(each) for each in report.decided],
