@@ -6,10 +6,10 @@ that never wanted to wait, ends neither the calls under way nor the record of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 
-from helmdash.core.access.permissions import Actor, Right, require
+from helmdash.core.access.permissions import Actor, Forbidden, Right, require
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.completion import Complete, Completion, UnknownModel
@@ -29,6 +29,7 @@ from helmdash.operations.planning import (
 from helmdash.operations.planning.threads import in_thread
 from helmdash.queries import upstreams
 from helmdash.queries.access.access import ProjectInfo
+from helmdash.queries.access.standing import require_still
 from helmdash.queries.budgets import budgets
 from helmdash.upstream.completing import completer
 from helmdash.upstream.sharing import Shared, Stopping
@@ -53,6 +54,10 @@ async def make(
     """
     require(actor, Right.PLAN, project_id=project.id)
     endpoints, rules = await in_thread(_standing, project.id, ask.conversation)
+
+    async def still() -> None:
+        await in_thread(require_still, actor, Right.PLAN, project_id=project.id, now=clock())
+
     async with completer(
         endpoints, default=project.default_upstream, clock=clock, shared=shared, rules=rules
     ) as complete:
@@ -60,7 +65,7 @@ async def make(
             project=project,
             ask=ask,
             caller=caller,
-            complete=_waiting(complete),
+            complete=_waiting(complete, still),
             clock=clock,
             progress=progress,
             plan_id=plan_id,
@@ -92,7 +97,7 @@ def begin(
                 clock=clock,
                 plan_id=plan_id,
             )
-        except (PlanFailed, UnknownModel):
+        except (PlanFailed, UnknownModel, Forbidden):
             return  # the plan says so
         except (AskProblem, CatalogError) as error:
             # What was there when it began is gone: the catalog, or the plan it goes on with.
@@ -106,10 +111,15 @@ def begin(
     return plan_id
 
 
-def _waiting(complete: Complete) -> Complete:
-    """The same; before it waits for a model, the next heavy request may begin."""
+def _waiting(complete: Complete, still: Callable[[], Awaitable[None]]) -> Complete:
+    """The same; before it waits for a model, the next heavy request may begin.
+
+    still: raises Forbidden where whoever asked for the plan may not any more: a key that was
+    revoked while one is made pays for no further question.
+    """
 
     async def waiting(completion: Completion) -> Capture:
+        await still()
         end_turn()
         return await complete(completion)
 

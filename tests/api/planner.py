@@ -44,13 +44,14 @@ _ANSWERS: dict[str, Any] = {
 _ANSWERS["slow"] = _ANSWERS["plan"]
 _PLAYS = {
     "prose": Play(pieces=("There is no way to do that.",)),
+    "late": Play(pieces=("There was no way to do that.",)),
     "empty": Play(pieces=()),
     "filtered": Play(pieces=(), end=End.FILTER),
 }
 
 
 class Planner:
-    """The server. `gpt-slow` answers once `gate` is set."""
+    """The server. `gpt-slow` and `gpt-late`, which gives no plan, answer once `gate` is set."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -67,7 +68,7 @@ class Planner:
             trouble = self._vendor.trouble("key")
             await exchange.reply(trouble.status, trouble.body)
             return
-        while asked.behaviour == "slow" and not self.gate.is_set():
+        while asked.behaviour in ("slow", "late") and not self.gate.is_set():
             await asyncio.sleep(0.01)
         play = _PLAYS.get(asked.behaviour) or Play(pieces=(json.dumps(_ANSWERS[asked.behaviour]),))
         await exchange.reply(200, self._vendor.whole(asked, play))

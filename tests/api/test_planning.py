@@ -346,6 +346,30 @@ def test_a_wrong_field_is_told_at_once_in_the_background_as_well(client: httpx.C
     assert response.json()["errors"][0]["field"] == "continues"
 
 
+def test_a_key_that_is_revoked_meanwhile_pays_for_no_further_question(
+    house: Served, client: httpx.Client, behind: Planner
+) -> None:
+    """A reply without a plan is asked for anew, three times at most."""
+    behind.gate.clear()
+    made = house.manage("apikey", "create", "--name", "lost", "--scopes", "plan").stdout
+    (key,) = (line for line in made.splitlines() if line.startswith("hd_"))
+    begun = client.post(
+        f"{PREFIX}/plan",
+        json=_served_ask("late.revoked"),
+        headers={"Prefer": "respond-async", "Authorization": f"Bearer {key}"},
+    )
+    behind.server.wait_for("gpt-late.revoked")
+
+    house.manage("apikey", "revoke", "lost")
+    behind.gate.set()
+    told = _when_over(client, begun.headers["Location"])
+
+    assert told["status"] == "failed"
+    assert told["problem"] == "Whoever asked for this may not plan here any more."
+    assert len(told["attempts"]) == 1
+    assert len(behind.server.seen("gpt-late.revoked")) == 1
+
+
 def test_a_client_that_leaves_does_not_take_the_record_with_it(
     client: httpx.Client, behind: Planner
 ) -> None:

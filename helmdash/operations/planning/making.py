@@ -14,6 +14,7 @@ from datetime import datetime
 from time import perf_counter
 
 from helmdash.answers import to_json
+from helmdash.core.access.permissions import Forbidden
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.completion import Complete, UnknownModel
 from helmdash.core.calls.failures import Advice, Cause, FailureCause
@@ -52,6 +53,7 @@ Body = dict[str, object]
 Progress = Callable[[int, str], Awaitable[None]]
 
 _STOPPED = "HelmDash was stopped while this was being made."
+_NOT_ALLOWED = "Whoever asked for this may not plan here any more."
 _BROKEN = "Something went wrong in HelmDash; its log has the details."
 
 
@@ -114,7 +116,8 @@ async def make_plan(
     """Make a plan or a route, and keep all of it.
 
     plan_id: one that `begin_plan` opened. Raises AskProblem, CatalogError, UnknownModel (nothing
-    is kept of these, unless it was begun), and PlanFailed.
+    is kept of these, unless it was begun), PlanFailed, and what `complete` raises, such as
+    Forbidden.
     """
     started = perf_counter()
     now = clock()
@@ -144,6 +147,9 @@ async def make_plan(
             await in_thread(drop_plan, question)
         else:
             await _fail(question, str(error), clock())
+        raise
+    except Forbidden:
+        await _fail(question, _NOT_ALLOWED, clock())
         raise
     except asyncio.CancelledError:
         await asyncio.shield(_fail(question, _STOPPED, clock()))
