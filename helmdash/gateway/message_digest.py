@@ -6,13 +6,25 @@ Both are made from the neutral messages, so that one conversation is one whateve
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from helmdash.core.conversations.called_tools import MOST_CALLS, call_fingerprint
-from helmdash.core.conversations.fingerprints import ChainLinks, ChatTraces, ChatTurn
+from helmdash.core.conversations.called_tools import (
+    MOST_CALLS,
+    WRITTEN_RESULT,
+    call_fingerprint,
+    written_calls,
+)
+from helmdash.core.conversations.fingerprints import (
+    MOST_CALLED,
+    NO_CALL,
+    ChainLinks,
+    ChatTraces,
+    ChatTurn,
+    ToolCalled,
+)
 from helmdash.core.conversations.kept_replies import reply_fingerprint
 from helmdash.providers.wire import (
     ChatRequest,
@@ -44,22 +56,53 @@ def turns_of(messages: Iterable[Message]) -> list[ChatTurn]:
 
 def traces_of(request: ChatRequest) -> ChatTraces:
     """What the request leaves to be known by."""
-    return ChatTraces(turns_of(request.messages), calls=_answered_calls(request.messages))
+    return ChatTraces(
+        turns_of(request.messages),
+        calls=_answered_calls(request.messages),
+        called=_newest_calls(request.messages),
+    )
 
 
 def _answered_calls(messages: Sequence[Message]) -> tuple[str, ...]:
     """The fingerprints of the newest reply's tool calls, where nobody has spoken since."""
     found: list[str] = []
     for message in reversed(messages):
-        if message.role in (Role.USER, Role.SYSTEM) or len(found) >= MOST_CALLS:
+        if len(found) >= MOST_CALLS:
             break
         if message.role is Role.ASSISTANT:
-            found += filter(None, map(_call_fingerprint, reversed(message.parts)))
+            found += filter(None, [call_fingerprint(*call) for call in _calls_of(message.parts)])
+        elif message.role is not Role.TOOL and not (_is_written_result(message) and not found):
+            break
     return tuple(found[:MOST_CALLS])
+
+
+def _newest_calls(messages: Sequence[Message]) -> list[ToolCalled]:
+    """Of the newest replies, the newest first, the tool call that each ends with."""
+    found: list[ToolCalled] = []
+    for message in reversed(messages):
+        if message.role is Role.ASSISTANT:
+            found.append(next(_calls_of(message.parts), NO_CALL))
+            if len(found) == MOST_CALLED:
+                break
+    return found
 
 
 def _call_fingerprint(part: Part) -> str:
     return call_fingerprint(part.id, part.name) if isinstance(part, ToolCall) else ""
+
+
+def _calls_of(parts: Sequence[Part]) -> Iterator[ToolCalled]:
+    """The tool calls of a reply that is sent back, the last first."""
+    for part in reversed(parts):
+        if type(part) is ToolCall:
+            yield part.id, part.name
+        elif type(part) is Text:
+            yield from [(call_id, "") for call_id in reversed(written_calls(part.text))]
+
+
+def _is_written_result(message: Message) -> bool:
+    first = message.parts[0] if message.parts else None
+    return type(first) is Text and first.text.startswith(WRITTEN_RESULT)
 
 
 def reply_turn(reply: Reply) -> ChatTurn | None:

@@ -313,7 +313,7 @@ def test_an_agent_without_a_user_agent_of_its_own_is_named(world: World, mark: s
 
 @pytest.mark.parametrize(
     ("behaviour", "placed_by"),
-    [("random-ids", "called-tool-1 continue"), ("plain", "chain-1 new")],
+    [("random-ids", "called-tool-2 continue"), ("plain", "chain-1 new")],
 )
 def test_a_reply_that_is_sent_back_otherwise_is_known_by_the_id_of_its_tool_call(
     world: World, behaviour: str, placed_by: str, mark: str
@@ -342,3 +342,43 @@ def test_a_reply_that_is_sent_back_otherwise_is_known_by_the_id_of_its_tool_call
         assert [call["conversation"] for call in calls] == [
             world.call_of(answer)["conversation"] for answer in answers
         ]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "placed_by"),
+    [("random-ids", "called-tool-2 continue"), ("plain", "chain-1 new")],
+)
+@pytest.mark.parametrize("agent", ["qwen-code", "smolagents"])
+def test_a_history_that_is_written_anew_is_known_by_the_id_of_its_last_tool_call(
+    world: World, agent: str, behaviour: str, placed_by: str, mark: str
+) -> None:
+    """As Qwen Code 0.24.4 goes on with a session, and smolagents 1.26.0 after a call of a tool.
+    Two chats in the same words are told apart."""
+    tool = {"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}
+    body = {"model": model_of("openai", behaviour), "tools": [tool]}
+
+    def ask(*messages: dict[str, Any]) -> Any:
+        return world.post("/v1/chat/completions", {**body, "messages": list(messages)})
+
+    def begin() -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        first = ask(user(f"Hi {mark}"))
+        use = first.json()["choices"][0]["message"]["tool_calls"][0]
+        if agent == "smolagents":
+            written = f"Calling tools:\n{[{'id': use['id'], 'type': 'function', 'function': {}}]}"
+            return world.call_of(first), [assistant(written), user("Observation:\nRain.")]
+        called = {"role": "assistant", "content": None, "tool_calls": [use]}
+        history = [called, {"role": "tool", "tool_call_id": use["id"], "content": "Rain."}]
+        second = ask(user(f"Hi {mark}"), *history)
+        said = second.json()["choices"][0]["message"]["content"]
+        return world.call_of(second), [*history, assistant(said), user("And now?")]
+
+    begun = [begin() for _ in range(2)]
+    asks = f"Hi {mark}" if agent == "smolagents" else f"It is late. Hi {mark}"
+    calls = [world.call_of(ask(user(asks), *history)) for _, history in begun]
+
+    assert [call["placed_by"] for call in calls] == [placed_by] * 2
+    if behaviour == "random-ids":
+        assert [call["conversation"] for call in calls] == [
+            before["conversation"] for before, _ in begun
+        ]
+        assert [call["round"] for call in calls] == [1, 1]

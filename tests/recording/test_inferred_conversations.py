@@ -78,7 +78,7 @@ def test_a_call_is_known_by_the_tool_call_whose_result_it_brings(project: Projec
         return replace(capture, links=replace(capture.links, calls=calls))
 
     assert placed(project, asks("c1"), asks("c2")) == ["new 1.1", "new 1.1"]
-    known = "called-tool-1 continue 1.2"
+    known = "called-tool-2 continue 1.2"
 
     # Of the same batch, of a later one; of another caller; of none; and once it has gone on.
     assert placed(project, asks("c3"), brings("c3")) == ["new 1.1", known]
@@ -86,6 +86,26 @@ def test_a_call_is_known_by_the_tool_call_whose_result_it_brings(project: Projec
     assert placed(project, brings("c0", "c1")) == [known]
     assert placed(project, brings("c2")) == [known]
     assert placed(project, brings("c9")) == ["new 1.1"]
+
+
+def test_short_replies_that_were_kept_go_on_or_open_a_round(project: ProjectInfo) -> None:
+    def says_little(capture: Capture, *, run: str = "", calls: tuple[str, ...] = ()) -> Capture:
+        assert capture.links is not None
+        return replace(capture, links=replace(capture.links, run=run, calls=calls))
+
+    chat = ("Go", "call look {}", "result 7")
+    begun = nameless("Go", reply="call look {}")
+    short = says_little(nameless(*chat, reply="ok"), run="c7")
+    again = says_little(nameless("Late. Go", *chat[1:], "ok", "More", reply="so"), run="c8",
+                        calls=("c1", "c7"))  # fmt: skip
+    smaller = says_little(
+        nameless("In short", "so", "On", usage={"prompt_tokens": 9_000}), calls=("c8",)
+    )
+
+    assert placed(project, begun, short) == ["new 1.1", "continue 1.2"]
+    assert placed(project, again) == ["called-tool-2 continue 1.3"]
+    assert placed(project, smaller) == ["called-tool-2 compaction 2.4"]
+    assert Round.objects.get(number=2).opened_by == "compaction"
 
 
 def test_a_named_call_stays_where_it_is_named(project: ProjectInfo) -> None:

@@ -1,12 +1,17 @@
-"""A short first request whose reply called a tool, known again by that call's id: rule
-"called-tool-1".
+"""A conversation of few words, known again by the id of a tool call: rule "called-tool-2".
 
 Some libraries send a reply back otherwise than it came: its text without the call, or the call
 without the text. What they keep is the id that the provider gave the call, for its result has to
 name it. So a conversation's first call leaves the id, and the next request finds it where nothing
-else is known of what it sends. It counts only if the conversation's newest call left it and no
-other conversation did; ids that are no accident (`call_0_look`, which HelmDash makes for formats
-without any) are none.
+else is known of what it sends.
+
+Some agents write their first message anew when they go on with a session (Qwen Code 0.24.4). What
+they keep is the newest replies, and where these are too short to tell by themselves ("ok"), the
+last tool call before them has an id: so each call leaves that id with all replies since
+(core.conversations.fingerprints).
+
+It counts only if the conversation's newest call left it and no other conversation did; ids that are
+no accident (`call_0_look`, which HelmDash makes for formats without any) are none.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from __future__ import annotations
 import re
 from hashlib import blake2b
 
-CALLED_TOOL_VERSION = "called-tool-1"
+CALLED_TOOL_VERSION = "called-tool-2"
 # As in core.conversations.fingerprints: no two ids meet by accident.
 _DIGEST_BYTES = 16
 # At most so many ids of one reply are looked for: libraries put parallel calls in any order.
@@ -22,6 +27,18 @@ MOST_CALLS = 4
 # OpenAI's ids have 24 letters and digits after `call_`, Anthropic's as many after `toolu_`, vLLM's
 # and others' 32; those of Mistral have nine, too few to be sure.
 _RANDOM = re.compile(r"(?=[A-Za-z]*\d|[a-z]*[A-Z]+[a-z])[A-Za-z0-9]{12,}|[0-9a-fA-F-]{36}")
+# smolagents 1.26.0 writes a call into its reply's text, and its result into the user's next one.
+_WRITTEN_CALLS, WRITTEN_RESULT = "Calling tools:", "Observation:"
+_WRITTEN_CALL = re.compile(r"\{'id': '([^'\s]{1,200})', 'type': 'function'")
+
+
+def written_calls(text: str) -> list[str]:
+    """The ids of tool calls that a library has written into the text of a reply.
+
+    >>> written_calls("Calling tools:\\n[{'id': 'call_1', 'type': 'function', 'function': {}}]")
+    ['call_1']
+    """
+    return _WRITTEN_CALL.findall(text) if text.startswith(_WRITTEN_CALLS) else []
 
 
 def call_fingerprint(call_id: str, tool: str) -> str:

@@ -16,8 +16,9 @@ left out: agents put the date in them. In this order, the longest known beginnin
   after the other; or what it wrote when it was asked to sum itself up is quoted in the system
   prompt or the first turns. Where replies were kept and the request did not shrink (in messages,
   bytes or tokens), the client only let a window slide, or changed something far back: CONTINUE.
-- CONTINUE: nothing of this is known, but a tool call whose result the request brings was asked for
-  by the only call of a conversation (core.conversations.called_tools).
+- CONTINUE, COMPACTION: nothing of this is known, but a tool call whose result the request brings
+  was asked for by the only call of a conversation, or short replies were kept with the tool call
+  before them (core.conversations.called_tools).
 - NEW: everything else.
 
 To join two chats that have nothing to do with each other is worse than to miss that one goes on:
@@ -176,9 +177,7 @@ def _compacted(links: ChainLinks, look: Look) -> ChainPlace | None:
     for run in links.runs:
         found = _only_tip(look(run))
         if found is not None:
-            # Nothing can be cut from a conversation of one call.
-            is_grown = found.newest > 1
-            return _at(Placing.COMPACTION if is_grown else Placing.CONTINUE, found, by_run=True)
+            return _kept(found)
     quoted = [one for sentence in links.sentences for one in look(sentence)]
     found = _only_tip(quoted)
     return None if found is None else _at(Placing.COMPACTION, found)
@@ -186,7 +185,14 @@ def _compacted(links: ChainLinks, look: Look) -> ChainPlace | None:
 
 def _called(links: ChainLinks, look: Look) -> ChainPlace | None:
     found = _only_tip([one for call in links.calls for one in look(call)])
-    return None if found is None else _at(Placing.CONTINUE, found, by_call=True)
+    return None if found is None else _kept(found, by_call=True)
+
+
+def _kept(seen: Seen, *, by_call: bool = False) -> ChainPlace:
+    """The place of a request that kept what a conversation's newest call left."""
+    # Nothing can be cut from a conversation of one call.
+    placing = Placing.COMPACTION if seen.newest > 1 else Placing.CONTINUE
+    return _at(placing, seen, by_run=True, by_call=by_call)
 
 
 def _only_tip(seen: Sequence[Seen]) -> Seen | None:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
+from helmdash.core.conversations.called_tools import call_fingerprint
 from helmdash.core.text.reasoning import strip_reasoning
 from helmdash.core.values import quick_value
 
@@ -45,6 +46,13 @@ _HISTORY_WORDS = (
     "conversation", "session", "context", "history", "so far", "dialog", "discussion", "chat",
     "above", "state_snapshot",
 )  # fmt: skip
+# How a fingerprint begins that holds the id of a tool call.
+_BY_CALL = "c"
+# Of so many replies a run may hold the tool call: as many as runs, and as many before the last.
+MOST_CALLED = 2 * _MOST_RUNS
+# The id of a tool call, and the tool's name.
+ToolCalled = tuple[str, str]
+NO_CALL: ToolCalled = ("", "")
 _AROUND_SENTENCES = " \t-*•>#\"'`.!?"
 
 
@@ -64,12 +72,12 @@ class ChainLinks:
     """The traces of one request and its reply, made by `links_of`: all that is kept of them.
 
     The first six are what the call leaves, the others what it looks for. Plain strings, and not
-    many: at most 16 prefixes and replies, 8 runs, some dozens of sentences, 4 calls.
+    many: at most 16 prefixes and replies, 8 runs, some dozens of sentences, 12 calls.
     """
 
     head: str = ""  # all turns of the request; "" where it has none
     reply: str = ""  # the same and the reply
-    run: str = ""  # the reply and the one before it
+    run: str = ""  # the reply and the one before it, else those since the newest tool call
     summary: str = ""  # a sentence of the reply, where that is a summary
     kept: str = ""  # the id of the reply, where its provider keeps it
     called: str = ""  # the id of a tool call that the reply asks for
@@ -81,7 +89,8 @@ class ChainLinks:
     replies: tuple[str, ...] = ()  # ... and the same with the assistant's turn after it
     runs: tuple[str, ...] = ()
     sentences: tuple[str, ...] = ()
-    calls: tuple[str, ...] = ()  # ids of the tool calls whose results it brings
+    # Ids of the tool calls whose results it brings, and short replies with the call before them.
+    calls: tuple[str, ...] = ()
 
     @property
     def near(self) -> tuple[str, ...]:
@@ -122,17 +131,26 @@ class ChatTraces:
     """The turns of a request, read once: its traces are asked for before the call, and with what
     came back after it. Costs one hash over the whole request; never raises."""
 
-    def __init__(self, turns: Sequence[ChatTurn], *, calls: tuple[str, ...] = ()) -> None:
-        """calls: as ChainLinks has them."""
+    def __init__(
+        self,
+        turns: Sequence[ChatTurn],
+        *,
+        calls: tuple[str, ...] = (),
+        called: Sequence[ToolCalled] = (),
+    ) -> None:
+        """calls: fingerprints of the tool calls whose results it brings. called: of the assistant's
+        newest turns, the newest first, the tool calls that they end with."""
         self._turns = turns
-        self._calls = calls
         self._said = said = _all_said(turns)
         asked = len(said)
         while asked and said[asked - 1].is_assistant:
             asked -= 1  # the beginning of a reply, put into the model's mouth
         self._asked = asked
         self._chain = _Chain(said, asked)
-        self._runs = tuple(_runs(said[:asked]))
+        self._replies = _replies(said[:asked], called[len(said) - asked :])
+        runs = list(_runs(self._replies))
+        self._runs = tuple(run for run in runs if not run.startswith(_BY_CALL))
+        self._calls = (*calls, *(run for run in runs if run.startswith(_BY_CALL)))
         self._sentences = tuple(_early_sentences(turns, len(said)))
 
     def links(
@@ -156,7 +174,7 @@ class ChatTraces:
         return ChainLinks(
             head=chain.head,
             reply=chain.with_reply(begun, answer),
-            run=_newest_run(said, answer) if answer and is_complete else "",
+            run=_run([*self._replies, _Reply(answer)], -1) if answer and is_complete else "",
             summary=_summary_fingerprint(self._turns, said[asked - 1], answer)
             if answer and asked > 1
             else "",
@@ -324,26 +342,51 @@ def _add(digest: blake2b, data: bytes) -> None:
 _HELD_BYTES = 2_048
 
 
-def _runs(said: Sequence[_Said]) -> Iterator[str]:
-    """Of each two replies in a row, newest first; nothing stands before the first reply."""
-    replies = [_NOTHING, *[turn for turn in said if turn.is_assistant]]
-    for number in range(len(replies) - 1, max(len(replies) - 1 - _MOST_RUNS, 0), -1):
-        fingerprint = _run_fingerprint(replies[number - 1], replies[number])
-        if fingerprint:
-            yield fingerprint
+class _Reply(NamedTuple):
+    """A turn of the assistant's, with the tool call that it ends with."""
+
+    said: _Said
+    called: ToolCalled = NO_CALL
 
 
-def _run_fingerprint(before: _Said, reply: _Said) -> str:
-    if len(before.text) + len(reply.text) < _TELLING_RUN_CHARS:
-        return ""
-    digest = _digest()
-    _add(digest, before.framed + reply.framed)
-    return "r" + digest.hexdigest()
+def _replies(said: Sequence[_Said], called: Sequence[ToolCalled]) -> list[_Reply]:
+    """The assistant's newest turns that a run may hold, in order; called: theirs, newest first."""
+    found: list[_Reply] = []
+    for turn in reversed(said):
+        if turn.is_assistant:
+            at = len(found)
+            found.append(_Reply(turn, called[at] if at < len(called) else NO_CALL))
+            if len(found) > MOST_CALLED:
+                break
+    return found[::-1]
 
 
-def _newest_run(said: Sequence[_Said], answer: _Said) -> str:
-    before = next((turn for turn in reversed(said) if turn.is_assistant), _NOTHING)
-    return _run_fingerprint(before, answer)
+def _runs(replies: Sequence[_Reply]) -> Iterator[str]:
+    """Of each of the newest replies its run, newest first."""
+    for number in range(-1, -1 - min(len(replies), _MOST_RUNS), -1):
+        run = _run(replies, number)
+        if run:
+            yield run
+
+
+def _run(replies: Sequence[_Reply], number: int) -> str:
+    """A reply and the one before it; nothing stands before the first one. Where both say too
+    little: all replies since the newest tool call whose id tells. "": where none of that is."""
+    at = len(replies) + number
+    before = replies[at - 1].said if at else _NOTHING
+    reply = replies[at].said
+    if len(before.text) + len(reply.text) >= _TELLING_RUN_CHARS:
+        digest = _digest()
+        _add(digest, before.framed + reply.framed)
+        return "r" + digest.hexdigest()
+    for since in range(at - 1, max(at - 1 - _MOST_RUNS, -1), -1):
+        called = call_fingerprint(*replies[since].called)
+        if called:
+            digest = _digest()
+            digest.update(called.encode())
+            _add(digest, b"".join([each.said.framed for each in replies[since + 1 : at + 1]]))
+            return _BY_CALL + digest.hexdigest()
+    return ""
 
 
 def _summary_fingerprint(turns: Sequence[ChatTurn], asking: _Said, answer: _Said) -> str:

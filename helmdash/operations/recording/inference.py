@@ -115,7 +115,7 @@ class Inference:
         if found.placing is not Placing.COMPACTION:
             return Inferred(row=row, placed_by=how)
         if found.by_run and not is_fresh_start(self._newest_size(row), _size(item)):
-            return Inferred(row=row, placed_by=f"{CHAIN_VERSION} {Placing.CONTINUE}")
+            return Inferred(row=row, placed_by=f"{rule} {Placing.CONTINUE}")
         return Inferred(row=row, placed_by=how, opened_by=Placing.COMPACTION.value)
 
     def leave(self, row: ConversationRow, item: Judged, links: ChainLinks) -> None:

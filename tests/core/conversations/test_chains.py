@@ -59,10 +59,13 @@ class Book:
         is_retry: bool = False,
         called: str = "",
         calls: tuple[str, ...] = (),
+        history: Sequence[str] = (),
     ) -> str:
-        """Record a call: how it was placed, in which conversation, as which generation."""
+        """Record a call: how it was placed, in which conversation, as which generation.
+
+        history: ids of the tool calls of the assistant's turns, the newest first."""
         answer = None if reply is None else ChatTurn(role="assistant", text=reply or "Fine.")
-        traces = ChatTraces(request, calls=calls)
+        traces = ChatTraces(request, calls=calls, called=[(each, "look") for each in history])
         links = traces.links(reply=answer, is_retry=is_retry, called=called)
         found = place(links, self._look)
         # Where nothing that waits to be stored is of this request's, nobody waits for it.
@@ -569,6 +572,55 @@ def test_only_a_first_call_leaves_the_id_of_its_tool_call() -> None:
     assert book.take(turns("Hi", "Fine.", "Look"), CALLS_A_TOOL, called="c1") == "continue 1.2"
 
     assert book.take(turns("Ho", SENT_BACK, "result 7"), calls=("c1",)) == "new 2.1"
+
+
+RANDOM, OTHER = "call_9nKqTz4cVb2mWx7LpRs0dYfA", "call_8mKqTz4cVb2mWx7LpRs0dYfB"
+# A conversation of few words: a call of a tool, and what came of it.
+FEW = ("Go", SENT_BACK, "result 7")
+
+
+@pytest.mark.parametrize(
+    ("resumed", "history", "expected"),
+    [
+        # The first message anew, as Qwen Code writes it; then with a turn that nobody told of.
+        (("Late. Go", *FEW[1:], "ok", "More"), ("", RANDOM), "compaction 1.3"),
+        (("Late. Go", *FEW[1:], "ok", "More", "yes", "On"), ("", "", RANDOM), "compaction 1.3"),
+        # Another call, an id that any call might have, other words, and no id at all.
+        (("Late. Go", *FEW[1:], "ok", "More"), ("", OTHER), "new 2.1"),
+        (("Late. Go", *FEW[1:], "ok", "More"), ("", "call_0"), "new 2.1"),
+        (("Late. Go", *FEW[1:], "no", "More"), ("", RANDOM), "new 2.1"),
+        (("Late. Go", *FEW[1:], "ok", "More"), (), "new 2.1"),
+        # Of a shortened history the newest turns.
+        (("Before: much. So?", SENT_BACK, "result 7", "ok", "On"), ("", RANDOM), "compaction 1.3"),
+    ],
+)
+def test_short_replies_are_known_by_the_tool_call_before_them(
+    resumed: tuple[str, ...], history: tuple[str, ...], expected: str
+) -> None:
+    book = Book()
+    assert book.take(turns("Go"), SENT_BACK, called=call_fingerprint(RANDOM, "look")) == "new 1.1"
+    assert book.take(turns(*FEW), "ok", history=[RANDOM]) == "continue 1.2"
+
+    assert book.take(turns(*resumed), history=history) == expected
+
+
+def test_short_replies_that_two_conversations_left_join_nothing() -> None:
+    book = Book()
+    for number in (1, 2):
+        few = (f"Go {number}", *FEW[1:])
+        assert book.take(turns(*few), "ok", history=[RANDOM]) == f"new {number}.1"
+
+    assert book.take(turns("Late", *FEW[1:], "ok", "More"), history=("", RANDOM)) == "new 3.1"
+
+
+def test_short_replies_that_their_conversation_has_gone_on_from_join_nothing() -> None:
+    book = Book()
+    book.take(turns(*FEW), "ok", history=[RANDOM])
+    book.take(turns(*FEW, "ok", "More"), "fine", history=("", RANDOM))
+
+    assert book.take(turns("Late", *FEW[1:], "ok", "More"), history=("", RANDOM)) == "new 2.1"
+    resumed = turns("Later", *FEW[1:], "ok", "More", "fine", "On")
+    assert book.take(resumed, history=("", "", RANDOM)) == "compaction 1.3"
 
 
 @pytest.mark.parametrize(
