@@ -83,7 +83,10 @@ def test_there_are_samples_of_each_agent_that_was_tried() -> None:
         ({"x-session-affinity": "chat 7"}, AgentCall(conversation="chat=207")),
         ({"x-openwebui-chat-id": "c1"}, AgentCall(conversation="c1")),
         ({"x-kilocode-taskid": "t1"}, AgentCall(conversation="t1")),
-        ({"user-agent": "pi/0.80 (linux)", "session_id": "p1"}, AgentCall(conversation="p1")),
+        (
+            {"user-agent": "pi/0.80 (linux)", "session_id": "p1"},
+            AgentCall(conversation="p1", context="0"),
+        ),
         # Codex before it wrote hyphens.
         (
             {"user-agent": "codex_cli_rs/0.60.0", "session_id": "s1"},

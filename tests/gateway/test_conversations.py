@@ -290,6 +290,34 @@ def test_a_session_of_claude_code_with_a_sub_agent_and_a_compaction(
     assert whole["client"]["name"] == "claude-code"
 
 
+def test_a_compaction_that_names_no_session_opens_a_round_of_the_one_that_it_summed_up(
+    world: World, mark: str
+) -> None:
+    """As pi 1.6.0 compacts. To go back to before it is no further round."""
+    agent = {"user_agent": "pi/1.6.0 (linux; node/v24.19.0; x64)"}
+    session = {**agent, "session_id": mark, "x_session_affinity": mark}
+    summarizer = {"role": "system", "content": "You are a context summarization assistant. Sum up!"}
+    summed_up = (
+        "The conversation history before this point was compacted into the following summary"
+    )
+    before = [user("Count!"), assistant("Seven."), user("And now?")]
+    after = [user(f"{summed_up} summary:\n\n<summary>Counted.</summary>"), user("And now?")]
+
+    turn = say(world, before, **session)
+    side = say(world, [summarizer, user("# Conversation\n[User]: Count!")], **agent)
+    turns = [say(world, messages, **session) for messages in (after, after, before)]
+
+    assert (side["conversation"], side["purpose"], side["lane"]) == (None, "compaction", "side")
+    assert [(call["conversation"], call["round"]) for call in (turn, *turns)] == [
+        (mark, 1),
+        (mark, 2),
+        (mark, 2),
+        (mark, 2),
+    ]
+    whole = world.api.get(f"/conversations/{mark}").json()
+    assert [each["opened_by"] for each in whole["rounds"]] == [None, "client_compaction"]
+
+
 def test_sub_agents_are_parts_of_what_our_own_header_names(world: World, mark: str) -> None:
     headers = {"x_helmdash_conversation": mark, "x_claude_code_session_id": f"s-{mark}"}
     main = say(world, [user("Hello?")], x_app="cli", **headers, x_claude_code_request_class="main")

@@ -12,11 +12,11 @@ on in a message thread has neither its tools nor its beginning with it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import blake2b
 
+from helmdash.core.agents.contexts import context_of
 from helmdash.core.agents.names import agent_name, claude_session
 from helmdash.core.agents.side_requests import AUXILIARY, COMPACTION, side_purpose
-from helmdash.core.agents.values import FIRST_CONTEXT, AgentCall, RequestFacts
+from helmdash.core.agents.values import AgentCall, RequestFacts
 from helmdash.core.calls.lanes import Lane
 
 NAME = "claude-code"
@@ -52,20 +52,8 @@ def read_claude_code(headers: Mapping[bytes, bytes], facts: RequestFacts) -> Age
         part=part,
         purpose=purpose,
         lane=lane,
-        context=None if facts.is_fragment else context_of(facts.first_user),
+        context=None if facts.is_fragment else context_of(facts.first_user, _SUMMED_UP),
     )
-
-
-def context_of(first_user: tuple[str, ...]) -> str:
-    """How the context is called that a history begins: by the summary that it begins with.
-
-    first_user: the texts of its first message from the user.
-    """
-    for text in first_user:
-        if text.lstrip()[: len(_SUMMED_UP)] == _SUMMED_UP:
-            digest = blake2b(text.strip().encode("utf-8", "replace"), digest_size=8)
-            return f"s{digest.hexdigest()}"  # a letter first: no number
-    return FIRST_CONTEXT
 
 
 def _purpose(

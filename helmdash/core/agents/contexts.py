@@ -11,6 +11,7 @@ what it got.
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import blake2b
 
 from helmdash.core.agents.values import FIRST_CONTEXT
 from helmdash.core.conversations.chains import Placing, Size, is_fresh_start
@@ -18,6 +19,19 @@ from helmdash.core.conversations.chains import Placing, Size, is_fresh_start
 CONTEXT_VERSION = "context-2"
 # How a call's row says that its client compacted the history before it.
 COMPACTED = f"{CONTEXT_VERSION} {Placing.COMPACTION}"
+
+
+def context_of(first_user: tuple[str, ...], begins: str) -> str:
+    """How the context is called that a history begins: by the summary that it begins with.
+
+    first_user: the texts of its first message from the user. begins: how the agent hands a summary
+    in.
+    """
+    for text in first_user:
+        if text.lstrip()[: len(begins)] == begins:
+            digest = blake2b(text.strip().encode("utf-8", "replace"), digest_size=8)
+            return f"s{digest.hexdigest()}"  # a letter first: no number
+    return FIRST_CONTEXT
 
 
 def is_compacted(

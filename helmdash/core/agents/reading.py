@@ -1,4 +1,4 @@
-"""What a request says of itself, by the agent that made it: rule "agents-2".
+"""What a request says of itself, by the agent that made it: rule "agents-3".
 
 Most agents name their conversation in a header. A name counts only where it is known to stand for
 one conversation: a header that any program may use for a browser's session would join chats that
@@ -13,30 +13,33 @@ from dataclasses import dataclass
 from helmdash.core.agents import claude_code, codex
 from helmdash.core.agents.claude_code import read_claude_code
 from helmdash.core.agents.codex import read_codex
+from helmdash.core.agents.contexts import context_of
 from helmdash.core.agents.names import foreign_name
 from helmdash.core.agents.side_requests import side_purpose
 from helmdash.core.agents.values import AgentCall, RequestFacts
 from helmdash.core.calls.lanes import Lane
 
 # Stored with every call. Another meaning of a header, or another prompt, is a new version.
-AGENTS_VERSION = "agents-2"
+AGENTS_VERSION = "agents-3"
 
 
 @dataclass(frozen=True, slots=True)
 class _Agent:
     """Headers that name a conversation, best first, and its parent. signs: headers that only this
-    agent sends, by which it is known besides its user agent."""
+    agent sends, by which it is known besides its user agent. sums_up: how its first message goes on
+    after a compaction; "": the compaction's own call tells, which names the conversation."""
 
     client: str
     conversation: tuple[bytes, ...] = ()
     parent: bytes | None = None
     signs: tuple[bytes, ...] = ()
+    sums_up: str = ""
 
 
-# Tried: opencode 1.18.33. From public sources: Open WebUI (ENABLE_FORWARD_USER_INFO_HEADERS), Roo
-# Code, Kilo Code and Cline (the id of a task), pi (compat.sendSessionAffinityHeaders). Gemini CLI
-# 0.61.0 and Qwen Code 0.24.4 name nothing: their conversations are known by their messages, Gemini
-# CLI's decisions by their JSON.
+# Tried: opencode 1.18.33, pi 1.6.0 (compat.sendSessionAffinityHeaders; not when it compacts).
+# From public sources: Open WebUI (ENABLE_FORWARD_USER_INFO_HEADERS), Roo Code, Kilo Code and Cline
+# (the id of a task). Gemini CLI 0.61.0 and Qwen Code 0.24.4 name nothing: their conversations are
+# known by their messages, Gemini CLI's decisions by their JSON.
 _AGENTS = (
     _Agent(
         "opencode",
@@ -53,7 +56,11 @@ _AGENTS = (
         (b"x-kilocode-taskid",),
     ),
     _Agent("cline", (b"x-task-id", b"session_id")),
-    _Agent("pi", (b"x-session-affinity", b"x-session-id", b"session-id", b"session_id")),
+    _Agent(
+        "pi",
+        (b"x-session-affinity", b"x-session-id", b"session-id", b"session_id"),
+        sums_up="The conversation history before this point was compacted into the following",
+    ),
     _Agent("gemini-cli"),
     _Agent("qwen-code"),
 )
@@ -116,6 +123,7 @@ def _by_headers(agent: _Agent, headers: Mapping[bytes, bytes], facts: RequestFac
         part=name if is_part else None,
         purpose=purpose,
         lane=Lane.SIDE if purpose else None,
+        context=context_of(facts.first_user, agent.sums_up) if agent.sums_up else None,
     )
 
 
