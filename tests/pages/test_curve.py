@@ -145,6 +145,47 @@ def test_a_dashed_line_goes_on_to_the_next_one_as_far_as_there_is_room(
     assert curve(points({}), width=940, height=270).ahead == ""
 
 
+@pytest.mark.parametrize(
+    ("line", "goes_on"),
+    [
+        (55_000, True),  # the line that the calls were judged by
+        (58_000, False),  # today's: the budget was edited since, and the drawn one holds no more
+    ],
+)
+def test_lines_go_on_beside_what_comes_next(line: int, goes_on: bool) -> None:
+    ahead = replace(AHEAD, line=line)
+    judged = points(*[{"optimal_max_tokens": 55_000}] * 9)
+
+    drawn = curve(judged, width=940, height=270, ahead=ahead)
+
+    newest = drawn.first_x + 8 * drawn.step
+    ends = {each.name: float(each.path.rsplit("H", 1)[1]) for each in drawn.lines}
+    assert ends == dict.fromkeys(
+        ["caution", "limit"], drawn.right if goes_on else pytest.approx(newest + 8)
+    )
+
+
+def test_the_name_of_a_line_has_room_beside_the_drawing() -> None:
+    drawn = curve(
+        points({"prompt_tokens": 2_000_000_000, "limit_tokens": 2_100_000_000}),
+        width=940,
+        height=270,
+    )
+
+    assert [(line.short_value, line.value) for line in drawn.lines] == [("2.1G", 2_100_000_000)]
+
+
+def test_no_strip_of_a_whole_conversation_that_told_no_tokens(
+    owner: Client, project: ProjectInfo
+) -> None:
+    record(*(make_capture(id=f"g{n}", usage=None) for n in range(60)), project=project)
+
+    html = owner.get("/conversations/talk/").content.decode()
+
+    assert "No curve: usage was not reported." in html
+    assert "The whole conversation" not in html
+
+
 def test_an_edit_of_the_budget_is_marked_between_two_calls_and_listed() -> None:
     shown = [
         replace(each, at=NOW + timedelta(minutes=each.generation)) for each in points({}, {}, {})
@@ -271,7 +312,7 @@ def test_what_came_from_the_cache_is_told_of_each_generation(
 
     html = owner.get("/conversations/talk/").content.decode()
     table = html.split("Prompt tokens by generation", 1)[1].split("</table>", 1)[0]
-    cells = [re.findall(r'<td class="num">(.*?)</td>', row)[2] for row in table.split("<tr>")[2:]]
+    cells = re.findall(r'<td class="num" data-name="From cache">(.*?)</td>', table)
 
     assert cells[0] == '0<span class="sub">0 %</span>'
     assert cells[1] == '950<span class="sub">95 %</span>'
@@ -292,6 +333,7 @@ def test_what_a_transcript_told_later_is_said_to_be_earlier(
 
     html = owner.get("/conversations/t/").content.decode()
 
-    rows = re.findall(r'<tr><td class="num"><a href="/calls/([a-z]+)/', html)
+    table = html.split("Prompt tokens by generation", 1)[1].split("</table>", 1)[0]
+    rows = re.findall(r'<a href="/calls/([a-z]+)/', table)
     assert rows == ["now", "then"]
     assert html.count("made before the others, told later") == 1

@@ -86,6 +86,12 @@ _BROKEN_CARDS = """
 """
 
 
+_TOO_WIDE = """
+[...document.querySelectorAll("main .scroll")]
+  .filter((each) => each.scrollWidth > each.clientWidth)
+  .map((each) => each.getAttribute("aria-label"))
+"""
+
 # --ink of tokens.css in the light scheme.
 _INK = "rgb(21, 32, 43)"
 
@@ -184,6 +190,19 @@ def look_at(page: BrowserPage, url: str) -> list[str]:
     if hidden := page.evaluate(_COVERED):
         found.append(f"buttons lie above what they copy: {hidden}")
     return found + page.problems()
+
+
+def test_a_phone_reads_a_conversation_without_scrolling_sideways(
+    demo: BrowserPage, served: Served
+) -> None:
+    """What the cache gave is the fourth of eight columns: it lay out of sight."""
+    demo.set_viewport_size({"width": 390, "height": 844})
+    demo.goto(f"{served.base_url}/conversations/move-billing-to-v2/")
+    demo.evaluate("document.querySelectorAll('main details').forEach(part => part.open = true)")
+
+    assert demo.evaluate(_TOO_WIDE) == []
+    cached = demo.locator("td[data-name='From cache']").first.bounding_box()
+    assert cached["x"] + cached["width"] <= 390
 
 
 def test_words_without_an_end_take_several_lines(served: Served, browser_page: BrowserPage) -> None:

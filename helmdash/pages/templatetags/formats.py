@@ -20,7 +20,7 @@ from helmdash.core.text.tokens import compact_json
 from helmdash.pages.parts import words
 from helmdash.pages.parts.attempts import tries
 from helmdash.pages.parts.care import countdown
-from helmdash.pages.parts.charts import drawings
+from helmdash.pages.parts.charts import composition, drawings
 from helmdash.pages.parts.receipts import flags, waterfall
 from helmdash.queries.conversations.care import NeedsAttention
 from helmdash.queries.conversations.conversations import ConversationView
@@ -30,6 +30,7 @@ from helmdash.queries.models import Rate
 register = template.Library()
 
 for plain in (
+    composition.by_kind,
     words.advice,
     words.cause_sentence,
     words.claimant,

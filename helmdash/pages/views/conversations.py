@@ -296,6 +296,7 @@ def _composition(points: Sequence[CurvePoint]) -> dict[str, object]:
             if (drawn := composition.stack(points, width=width, height=height, as_share=as_share))
         ],
         "fills": rows,
+        "kinds": composition.KINDS,
         # Told where there are any.
         "image_weight": composition.IMAGE_WEIGHT if any(_has_image(each) for each in points) else 0,
         "grew": composition.growth(rows),

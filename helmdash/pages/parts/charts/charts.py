@@ -28,6 +28,10 @@ _HEADROOM = 1.1
 _AHEAD_SHARE = 0.2
 # Points closer than this (px) are thinned to those that say something.
 _POINT_SPACING = 9.0
+# Tokens whose digits are longer than the room for the names of lines.
+_LONG_FROM = 10_000_000
+
+ValueOf = Callable[[CurvePoint], int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,11 @@ class Line:
     path: str
     value: int
     label_y: float | None
+
+    @property
+    def short_value(self) -> str:
+        """The value as the drawing has room for it: 115,200, and 1.89G instead of ten digits."""
+        return f"{self.value:,}" if self.value < _LONG_FROM else short(self.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +119,7 @@ def curve(
     x = x_scale(points, frame.left, frame.right, extra=extra)
     y = frame.y_scale(y_max)
     runs = _runs(points, x, y)
+    lines_end = frame.right if ahead and _is_drawn(ahead, shown, points) else None
     return Curve(
         width=width,
         height=height,
@@ -120,7 +130,10 @@ def curve(
         y_ticks=tuple(Tick(at=y(value), label=short(value)) for value in ticks(y_max)),
         x_ticks=x_ticks(points, x, most=frame.most_ticks),
         lines=_spread(
-            tuple(_line(name, of, points, x, y, y_max=y_max) for name, of in shown.items())
+            tuple(
+                _line(name, of, points, x, y, y_max=y_max, end=lines_end)
+                for name, of in shown.items()
+            )
         ),
         above=above,
         segments=tuple("M" + " L".join(f"{a},{b}" for a, b in run) for run in runs),
@@ -155,6 +168,15 @@ def _room_ahead(points: Sequence[CurvePoint], ahead: Projection) -> int:
     return min(ahead.generations, max(2, round(len(points) * _AHEAD_SHARE)))
 
 
+def _is_drawn(
+    ahead: Projection, shown: Mapping[str, ValueOf], points: Sequence[CurvePoint]
+) -> bool:
+    """Whether the line that comes next is one of those that the newest call was judged by: a budget
+    may have been edited since."""
+    value_of = shown.get(ahead.level)
+    return value_of is not None and value_of(points[-1]) == ahead.line
+
+
 def _path_ahead(
     points: Sequence[CurvePoint],
     ahead: Projection,
@@ -171,9 +193,6 @@ def _path_ahead(
     part = min(extra / ahead.generations, (y_max - tokens) / rise if rise else 1.0)
     end = newest.generation + ahead.generations * part
     return f"M{x(newest.generation)},{y(tokens)} L{x(end)},{y(tokens + rise * part)}"
-
-
-ValueOf = Callable[[CurvePoint], int | None]
 
 
 def _level_line(point: CurvePoint, level: Level) -> int | None:
@@ -251,13 +270,18 @@ def _line(
     y: Callable[[float], float],
     *,
     y_max: float,
+    end: float | None,
 ) -> Line:
     """A threshold as steps, since a change of model moves it; broken off where it is not known, and
-    where it lies above the drawing."""
+    where it lies above the drawing. end: where it goes on to if it holds of the newest call (px);
+    None: no further than that."""
     runs = groupby(points, key=lambda p: (v := value_of(p)) is not None and v <= y_max)
-    path = " ".join(_steps(list(run), value_of, x, y) for is_drawn, run in runs if is_drawn)
+    drawn = [_steps(list(run), value_of, x, y) for is_drawn, run in runs if is_drawn]
     newest = next(value for p in reversed(points) if (value := value_of(p)) is not None)
     is_drawn = newest <= y_max
+    if end is not None and value_of(points[-1]) is not None and is_drawn:
+        drawn.append(f"H{end}")
+    path = " ".join(drawn)
     return Line(name=name, path=path, value=newest, label_y=y(newest) if is_drawn else None)
 
 

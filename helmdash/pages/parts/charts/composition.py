@@ -208,6 +208,11 @@ def tool_rows(
     )
 
 
+def by_kind(told: Composition) -> tuple[tuple[str, int | None], ...]:
+    """The bytes of each kind with its name, in the order of KINDS; None: not known."""
+    return tuple(zip(KINDS.values(), told.counts, strict=True))
+
+
 def weights_of(told: Composition | None, images: int | None) -> dict[str, int]:
     """The bytes of each known kind; images by their number, and at least one where they have
     bytes."""

@@ -53,11 +53,11 @@ class WholeCurve:
 def whole_curve(
     points: Sequence[WholePoint], rounds: Sequence[RoundView], *, shown: tuple[int, int]
 ) -> WholeCurve | None:
-    """Lay out the points of a whole conversation; None where there are none.
+    """Lay out the points of a whole conversation; None where none of them tells its tokens.
 
     shown: the first and the last generation of the curve above.
     """
-    if not points:
+    if all(point.prompt_tokens is None for point in points):
         return None
     last = points[-1].generation
     share = 100 / last
