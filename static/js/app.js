@@ -94,21 +94,26 @@ document.addEventListener(
   true,
 );
 
-// --- parts that a phone folds -----------------------------------------------------------------
+// --- parts that fold --------------------------------------------------------------------------
 
-// Tables below each other are a page of many screens there: their names are shown, and what somebody
-// has opened. Without scripts all lie open.
+// Tables below each other are a page of many screens on a phone, and long ones anywhere: their names
+// are shown, and what somebody has opened. Without scripts all lie open.
 const PHONE = matchMedia("(max-width: 54rem)");
 const wanted = new Map([[location.hash.slice(1), true]]);
 
 function fold() {
   for (const part of document.querySelectorAll("[data-fold]"))
-    part.open = wanted.get(part.dataset.fold) ?? !PHONE.matches;
+    part.open = wanted.get(part.dataset.fold) ?? !(PHONE.matches || "long" in part.dataset);
 }
 
 document.addEventListener("click", ({ target }) => {
   const part = target.closest("summary")?.parentElement;
   if (part?.dataset.fold) wanted.set(part.dataset.fold, !part.open);
+});
+// Who is led to a part reads it.
+window.addEventListener("hashchange", () => {
+  wanted.set(location.hash.slice(1), true);
+  fold();
 });
 document.addEventListener("htmx:afterSettle", fold);
 fold();

@@ -192,6 +192,20 @@ def look_at(page: BrowserPage, url: str) -> list[str]:
     return found + page.problems()
 
 
+def test_long_tables_are_folded_until_somebody_is_led_to_them(
+    served: Served, browser_page: BrowserPage
+) -> None:
+    for number in range(41):
+        record(served, id=f"of-model-{number}", model=f"acme/model-{number}")
+    sign_in(browser_page, served)
+    browser_page.goto(f"{served.base_url}/models/?project=default")
+    speed = browser_page.locator("details[data-fold=speed]")
+
+    expect(speed).not_to_have_attribute("open", "")
+    browser_page.click(".jump >> text=Latency")
+    expect(speed).to_have_attribute("open", "")
+
+
 def test_a_phone_reads_a_conversation_without_scrolling_sideways(
     demo: BrowserPage, served: Served
 ) -> None:
