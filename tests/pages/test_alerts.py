@@ -72,6 +72,27 @@ def test_what_a_rule_that_is_off_saw_last_does_not_fire_now(
     assert 'data-name="Firing">0<' in shown
 
 
+def test_a_page_of_many_alerts_says_that_they_are_not_all(
+    owner: Client, project: ProjectInfo
+) -> None:
+    number = rule(project, RuleKind.LEVEL, channel(project))
+    at = timezone.now()
+    Alert.objects.bulk_create(
+        Alert(
+            project_id=project.id, rule_id=number, subject=f"c{each}", severity="critical",
+            title=f"c{each} is critical", opened_at=at, changed_at=at,
+        )
+        for each in range(51)
+    )  # fmt: skip
+
+    shown = text_of(owner, PAGE)
+
+    assert shown.count(" is critical<") == 50
+    assert "the newest 50 of 51" in shown
+    Alert.objects.filter(subject="c0").delete()
+    assert "the newest 50 of" not in text_of(owner, PAGE)
+
+
 def test_an_owner_sets_alerts_up_and_a_viewer_sees_no_secret(
     owner: Client, viewer: Client, project: ProjectInfo
 ) -> None:

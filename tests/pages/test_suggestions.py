@@ -60,6 +60,18 @@ def test_a_suggestion_is_shown_with_its_calls_and_accepted(
     assert "outcome%3Aclean" in told[0][0]
 
 
+def test_many_suggestions_leave_the_rows_in_reach(owner: Client, project: ProjectInfo) -> None:
+    for number in range(8):
+        make_suggestion(project=project, model=f"m{number}", model_key=f"m{number}")
+
+    first, more = _text(owner).split("3 more suggestions", 1)
+
+    in_table = re.compile(r'<a class="id" href="/budgets/\?model=(m\d)')
+    assert len(in_table.findall(first)) == 5
+    assert len(in_table.findall(more)) == 3
+    assert sorted(in_table.findall(first + more)) == [f"m{number}" for number in range(8)]
+
+
 @pytest.mark.parametrize("model", ["nemo", "ollama/tiny"])
 def test_an_accepted_figure_leaves_the_window_that_a_server_told(
     owner: Client, project: ProjectInfo, model: str

@@ -54,10 +54,13 @@ def _show(
         )
         for rule in stored.rules(project_id=project.id)
     ]
+    firing = log.firing(project_id=project.id)
     context = {
         "rules": rules,
         "channels": [(each, core_channels.KINDS[each.kind]) for each in found],
-        "firing": log.firing(project_id=project.id),
+        "firing": firing,
+        # One may have gone or come between the two queries.
+        "all_firing": max(sum(rule.firing for rule, _, _ in rules), len(firing)),
         "deliveries": log.deliveries(project_id=project.id),
         "rule_kinds": [(kind.value, row) for kind, row in core_rules.KINDS.items()],
         "channel_kinds": [
