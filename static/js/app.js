@@ -35,6 +35,10 @@ document.addEventListener("htmx:beforeHistoryUpdate", ({ detail: { history: step
   if (step.path === window.location.pathname + window.location.search) step.type = "replace";
 });
 
+// Who sent a form that was refused goes on at the first field that is wrong.
+if (document.activeElement === document.body)
+  document.querySelector("main form[method=post] [aria-invalid=true]")?.focus();
+
 // What a form says of a field it judges while somebody types in it.
 document.addEventListener("htmx:afterRequest", () => {
   for (const judge of document.querySelectorAll("[data-judges]")) {

@@ -192,6 +192,20 @@ def look_at(page: BrowserPage, url: str) -> list[str]:
     return found + page.problems()
 
 
+def test_whoever_sent_a_form_that_is_refused_goes_on_at_what_is_wrong(
+    served: Served, browser_page: BrowserPage
+) -> None:
+    sign_in(browser_page, served)
+    browser_page.goto(f"{served.base_url}/settings/?project=default")
+    browser_page.fill("#id_name", "laptop")
+    browser_page.fill("#id_expires", "soon")
+    with browser_page.expect_navigation():
+        browser_page.click("text=Create key")
+
+    expect(browser_page.locator("#id_expires")).to_be_focused()
+    assert browser_page.input_value("#id_name") == "laptop"
+
+
 def test_long_tables_are_folded_until_somebody_is_led_to_them(
     served: Served, browser_page: BrowserPage
 ) -> None:
