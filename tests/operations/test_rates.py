@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -91,3 +91,21 @@ def test_no_call_is_read_for_them(project: ProjectInfo) -> None:
     assert told[RateName.EMPTY].n == 4
     assert len(queries) == 2
     assert not any("records_call" in each["sql"] for each in queries)
+
+
+@pytest.mark.parametrize(
+    ("since", "is_wider"),
+    [
+        (None, False),
+        (NOW.replace(hour=0, minute=0, second=0) - timedelta(days=1), False),
+        (NOW - timedelta(days=1), True),  # begins within a quarter-hour
+    ],
+)
+def test_it_is_told_where_calls_from_outside_the_range_are_counted(
+    project: ProjectInfo, since: datetime | None, is_wider: bool
+) -> None:
+    record(project, make_capture(started_at=NOW - timedelta(days=2)), make_capture(started_at=NOW))
+
+    told = rates(project_id=project.id, since=since, until=None, now=NOW)
+
+    assert told.is_wider is is_wider

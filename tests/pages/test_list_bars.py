@@ -62,7 +62,7 @@ def test_bars_of_failed_calls_say_that_their_colors_are_levels(
 
     html = owner.get("/calls/", {"cause": "any"}).content.decode()
 
-    assert "<strong>1</strong> call by the level of their prompts" in html
+    assert "<strong>1</strong> call by the level of its prompt" in html
 
 
 def test_bars_that_reach_over_the_range_of_calls_say_so(

@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.outcomes import CallOutcome
 from helmdash.core.rollups.figures import CALLS, CUTS, Counts, Marginal, add
-from helmdash.queries.calls.series import Only, over_time
+from helmdash.core.rollups.periods import moment_of
+from helmdash.queries.calls.series import Only, OverTime, over_time
 
 # A piece of four pixels on a phone, and enough calls in each to be worth a point.
 MOST_PIECES: Final = 40
@@ -42,11 +43,13 @@ class RateOverTime:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
     """The rates of a range, in an order. is_whole: all of it is counted; is_behind: but for the
-    newest calls."""
+    newest calls. is_wider: the first or the last piece reaches over the range, so that calls from
+    outside it may be counted."""
 
     rates: tuple[RateOverTime, ...]
     is_whole: bool
     is_behind: bool
+    is_wider: bool
 
 
 def rates(
@@ -71,7 +74,15 @@ def rates(
         rates=tuple(_rate(name, whole, pieces) for name in RateName),
         is_whole=None not in pieces,
         is_behind=found.is_behind,
+        is_wider=_is_wider(found, since, until),
     )
+
+
+def _is_wider(found: OverTime, since: datetime | None, until: datetime | None) -> bool:
+    if not found.pieces:
+        return False
+    begins_before = since is not None and moment_of(found.pieces[0][0]) < since
+    return begins_before or (until is not None and moment_of(found.pieces[-1][1]) > until)
 
 
 class _Words(NamedTuple):
