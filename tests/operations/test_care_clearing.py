@@ -212,22 +212,6 @@ def test_a_late_report_after_a_clear_does_not_touch_the_new_round(
     assert [r.first_generation for r in Round.objects.order_by("number")] == [1, 9]
 
 
-def test_a_late_report_takes_no_clear_from_who_asks_without_a_number_again(talk: Talk) -> None:
-    """The answer that told of the clear was lost, and the late call took the clear's number."""
-    talk.turns(CRITICAL, 5)
-    began = talk.tick()
-    cleared = talk.advance(user_prompt="Go on.")
-    talk.call(CRITICAL, started_at=began)
-    again = talk.advance(user_prompt="And then?")
-
-    assert (cleared.action, cleared.carry) == ("clear", ("Go on.",))
-    assert (again.action, again.is_repeat, again.package) == ("clear", True, cleared.package)
-    # What came meanwhile waits, too: the late reply has not answered it.
-    assert "And then?" in again.carry
-    assert talk.call(HEALTHY).round_number == 2
-    assert talk.advance().action == "none"
-
-
 def test_a_short_call_without_a_time_is_the_first_of_the_new_round(talk: Talk) -> None:
     talk.advance()
     talk.clear()

@@ -21,7 +21,6 @@ from helmdash.operations.care.clearing import (
     REASON_CHARS,
     Clearing,
     anchor,
-    asked_by,
     is_braked,
     restart_of_locked,
     start_over,
@@ -149,9 +148,8 @@ def _advance(request: _Request) -> Advanced:
         anchor(locked, request.client)
     pending_prompts.forget_answered(locked.row, first=locked.first_waiting)
     _keep_text(request, generation, recorded)
-    untold = _clear_before_a_call(request, locked)
-    if untold is not None or generation <= locked.state.generation:
-        return _repeat(request, locked, untold or generation)
+    if generation <= locked.state.generation:
+        return _repeat(request, locked, generation)
     if again is not None:
         # Nothing was due before its first attempt, for that a look was enough.
         reason = f"Generation {generation} is asked for once more."
@@ -196,17 +194,6 @@ def _attempted(request: _Request, locked: LockedConversation) -> int | None:
         return None
     # A caller that numbers its own has decided it under its own number.
     return max(recorded, locked.state.generation)
-
-
-def _clear_before_a_call(request: _Request, locked: LockedConversation) -> int | None:
-    """The generation before which the open round began with a clear, while that has no call.
-
-    A call of the former round that is reported late takes the next number; who asks without one
-    may have missed the answer that told of the clear, and would send the old context once more.
-    """
-    if request.generation is not None or not locked.row.is_round_empty:
-        return None
-    return asked_by(locked.restart)
 
 
 def _has_room(request: _Request, locked: LockedConversation, reading: Reading, text: str) -> bool:
@@ -326,8 +313,8 @@ def _repeat(request: _Request, locked: LockedConversation, generation: int) -> A
     ).first()
     restart = _restart(request, locked)
     if stored is not None and stored.action == CareAction.CLEAR.value:
-        package, cleared_by = stored_package(row, stored.round_number + 1)
-        if cleared_by == generation and row.is_round_empty:
+        package, asked_by = stored_package(row, stored.round_number + 1)
+        if asked_by == generation and row.is_round_empty:
             return Advanced(
                 action=stored.action,
                 strength=None,

@@ -195,13 +195,8 @@ def stored_package(row: Conversation, round_number: int) -> tuple[str, int | Non
     it; None: no advance did."""
     stored = _stored_restart(row, round_number)
     package = unseal(str(stored.get("package", "")))
-    return package or "", asked_by(stored)
-
-
-def asked_by(restart: Mapping[str, object]) -> int | None:
-    """The generation whose advance began a round, of the round's stored restart; None: none did."""
-    generation = restart.get("asked_by")
-    return generation if isinstance(generation, int) else None
+    asked_by = stored.get("asked_by")
+    return package or "", asked_by if isinstance(asked_by, int) else None
 
 
 def restart_of(*, project: ProjectInfo, conversation: str) -> Restart | None:
