@@ -28,7 +28,7 @@ from django.core import signing
 from django.core.exceptions import ValidationError
 from django.core.mail import EmailMultiAlternatives
 from django.core.validators import validate_email
-from django.db.models import Q
+from django.db.models import Case, When
 from django.db.models.functions import Random
 from django.template.loader import render_to_string
 
@@ -180,7 +180,9 @@ def send_due(*, now: datetime, go_on: Callable[[], None]) -> Mailed:
     reports: dict[int, WeeklyReport] = {}
     sent = failed = 0
     is_again = False
-    in_turn = rows.alias(has_failed=Q(problem__isnull=False)).order_by("has_failed", Random())
+    in_turn = rows.order_by(
+        Case(When(problem__isnull=False, then=Random()), default=-1.0), "project_id", "user_id"
+    )
     for row in in_turn.select_related("project", "user"):
         go_on()
         # As it is now: a process that was asleep since it read the rows would send them once more.
