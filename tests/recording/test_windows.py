@@ -308,6 +308,19 @@ def test_only_an_edit_of_the_window_makes_it_an_operators(
     assert (limit(shipped)[1] != "server") is is_operators
 
 
+def test_no_line_of_a_row_is_for_a_longer_window_than_was_told(shipped: ProjectInfo) -> None:
+    """A caution line above the critical one was never reached."""
+    edit("ollama/", optimal_max_tokens=2_400)
+    for window, lines in (
+        (8_192, (2_400, "budget", 7_372)),
+        (2_500, (1_750, "share_of_limit", 2_250)),
+    ):
+        call(shipped, 100, server_window=window)
+        found = budgets.table(project_id=shipped.id).lookup(MODEL)
+        told = found.optimal_max_tokens, found.optimal_source, found.critical_max_tokens
+        assert told == lines
+
+
 def test_a_red_line_of_a_row_holds_as_far_as_it_fits_into_the_window_that_counts(
     shipped: ProjectInfo,
 ) -> None:

@@ -39,7 +39,7 @@ from helmdash.core.budgets.learned_windows import (
     choose_limit,
     variant_of,
 )
-from helmdash.core.budgets.lines import lines_of
+from helmdash.core.budgets.lines import lines_of, lines_that_fit
 from helmdash.core.budgets.model_names import (
     FREE_SUFFIX,
     LATEST_TAG,
@@ -391,10 +391,11 @@ class BudgetTable:
             today = self._limit(question, match, row, by, published)
             row, by = _tried(row, by, trial[0].changes, today)
         limit = self._limit(question, match, row, by, published)
-        critical = row.critical_max_tokens
-        if limit.source in OUTSIDE and critical is not None and critical > (limit.tokens or 0):
-            critical = None  # it was drawn for a longer window
-        lines = lines_of(row.optimal_max_tokens, critical, limit=limit.tokens)
+        own_lines = row.optimal_max_tokens, row.critical_max_tokens
+        if limit.source in OUTSIDE and limit.tokens is not None:
+            lines = lines_that_fit(*own_lines, limit=limit.tokens)
+        else:
+            lines = lines_of(*own_lines, limit=limit.tokens)
         shared = {f.name: getattr(row, f.name) for f in fields(BudgetFigures)}
         if published is not None:
             shared |= prices_beside(row, published)

@@ -58,6 +58,16 @@ def lines_of(optimal: int | None, critical: int | None, *, limit: int | None) ->
     )
 
 
+def lines_that_fit(optimal: int | None, critical: int | None, *, limit: int) -> Lines:
+    """As `lines_of`, in a limit that others told: a line that was drawn for a longer window is the
+    default one."""
+    critical = critical if critical is not None and critical <= limit else None
+    lines = lines_of(optimal, critical, limit=limit)
+    if lines.critical_max_tokens is None or lines.optimal_max_tokens < lines.critical_max_tokens:
+        return lines
+    return lines_of(None, critical, limit=limit)
+
+
 def share_of(limit: int, percent: int) -> int:
     """A share of a limit, rounded down, and at least one token."""
     return max(1, limit * percent // 100)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.learned_windows import OUTSIDE, LimitSource
-from helmdash.core.budgets.lines import LineSource, lines_of
+from helmdash.core.budgets.lines import LineSource, lines_that_fit
 
 
 def wanted_window(budget: EffectiveBudget) -> int:
@@ -77,15 +77,12 @@ def within_window(
 
 def _with_lines(budget: EffectiveBudget, limit: int) -> EffectiveBudget:
     """The budget with the lines that this limit gives; a row's own hold as far as they fit in."""
-    usual = lines_of(None, None, limit=limit).critical_max_tokens or limit
-    critical = optimal = None
-    if budget.critical_source is LineSource.BUDGET and budget.critical_max_tokens is not None:
-        critical = budget.critical_max_tokens if budget.critical_max_tokens <= usual else None
-    if budget.optimal_source is LineSource.BUDGET and budget.optimal_max_tokens < (
-        critical or usual
-    ):
-        optimal = budget.optimal_max_tokens
-    lines = lines_of(optimal, critical, limit=limit)
+    is_own = LineSource.BUDGET
+    lines = lines_that_fit(
+        budget.optimal_max_tokens if budget.optimal_source is is_own else None,
+        budget.critical_max_tokens if budget.critical_source is is_own else None,
+        limit=limit,
+    )
     return replace(
         budget,
         optimal_max_tokens=lines.optimal_max_tokens,
