@@ -92,6 +92,8 @@ def _settings(env: conf.Env) -> Iterator[Finding]:
             yield Finding(subject="setting", name=name, value=conf.shown(field, env))
     for line in conf.unknown_variables():
         yield Finding(subject="setting", name="unknown", value=line)
+    for line in conf.idle_variables(env):
+        yield Finding(subject="setting", name="idle", value=line)
     if env.workers > 1 and not env.database_url.startswith("postgres"):
         yield Finding(
             subject="setting",

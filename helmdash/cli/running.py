@@ -83,7 +83,7 @@ def main() -> int:
 def look_around(command: str, rest: Sequence[str] = ()) -> None:
     """Check what the command, with the rest of its line, stands on. Raises BadSetting."""
     env = conf.env()
-    for line in conf.unknown_variables():
+    for line in (*conf.unknown_variables(), *conf.idle_variables(env)):
         sys.stderr.write(f"Warning: {line}.\n")
     needs_database = command not in _WITHOUT_DATABASE and not {"--help", "-h"} & set(rest)
     full: str | None = None

@@ -51,6 +51,7 @@ __all__ = [
     "environment_key_variable",
     "environment_upstreams",
     "given_variable",
+    "idle_variables",
     "keep_no_new_key",
     "mailed_base",
     "masked",
@@ -80,6 +81,16 @@ _SECRETS = frozenset(
         "secret_key",
     }
 )
+
+# What each of these adds something to.
+_WANTED = {
+    "mail_from": "smtp_url",
+    "otlp_export_headers": "otlp_export_url",
+    **{
+        f"oidc_{each}": "oidc_issuer"
+        for each in ("client_id", "client_secret", "scopes", "claim", "roles", "name")
+    },
+}
 
 
 def read_env() -> Env:
@@ -129,6 +140,18 @@ def unknown_variables() -> list[str]:
             hint = f" (did you mean {close[0]}?)" if close else ""
             lines.append(f"{name} is not a setting{hint}")
     return lines
+
+
+def idle_variables(settings: Env) -> list[str]:
+    """Variables that are set and do nothing, for another one is not set.
+
+    One phrase for each, without a full stop.
+    """
+    return [
+        f"{name} does nothing, for {variable_name(wanted)} is not set"
+        for field, wanted in _WANTED.items()
+        if (name := given_variable(field)) and not getattr(settings, wanted)
+    ]
 
 
 def environment_upstreams() -> tuple[Endpoint, ...]:

@@ -14,7 +14,14 @@ from django.core.management import CommandError, call_command, get_commands, loa
 
 from helmdash import conf
 from helmdash.cli.base import BaseCommand
-from helmdash.conf import BadSetting, Env, read_env, unknown_variables, variable_name
+from helmdash.conf import (
+    BadSetting,
+    Env,
+    idle_variables,
+    read_env,
+    unknown_variables,
+    variable_name,
+)
 from helmdash.operations.access import keys, project_settings
 from helmdash.operations.budgets import shipped
 from helmdash.queries.access.access import default_project, find_caller, find_project
@@ -365,6 +372,35 @@ def test_a_misspelt_setting_is_pointed_out(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("HELMDASH_DATADIR", "elsewhere")
 
     assert "did you mean HELMDASH_DATA_DIR?" in " ".join(unknown_variables())
+
+
+@pytest.mark.parametrize(
+    ("set_up", "told"),
+    [
+        (
+            {"HELMDASH_OIDC_CLIENT_ID": "helm", "HELMDASH_OIDC_CLIENT_SECRET": "secret"},
+            [
+                "HELMDASH_OIDC_CLIENT_ID does nothing, for HELMDASH_OIDC_ISSUER is not set",
+                "HELMDASH_OIDC_CLIENT_SECRET does nothing, for HELMDASH_OIDC_ISSUER is not set",
+            ],
+        ),
+        (
+            {"HELMDASH_OTLP_EXPORT_HEADERS": "Authorization=secret"},
+            ["HELMDASH_OTLP_EXPORT_HEADERS does nothing, for HELMDASH_OTLP_EXPORT_URL is not set"],
+        ),
+        ({"HELMDASH_MAIL_FROM": "a@b.example", "HELMDASH_SMTP_URL": "smtp://m.example"}, []),
+        # Set to nothing, as a compose file does.
+        ({"HELMDASH_MAIL_FROM": ""}, []),
+    ],
+)
+def test_a_setting_that_another_one_is_missing_for_is_pointed_out(
+    monkeypatch: pytest.MonkeyPatch, set_up: dict[str, str], told: list[str]
+) -> None:
+    """A start without a word, and a sign-in page without the button that was set up."""
+    for name, value in set_up.items():
+        monkeypatch.setenv(name, value)
+
+    assert idle_variables(read_env()) == told
 
 
 def test_what_clients_are_told_is_no_misspelt_setting(monkeypatch: pytest.MonkeyPatch) -> None:
