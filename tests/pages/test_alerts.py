@@ -47,6 +47,36 @@ def add_channel(owner: Client, **over: str) -> AlertChannel:
     return AlertChannel.objects.get(name=over.get("name", "Ops"))
 
 
+@pytest.mark.parametrize(
+    ("kind", "set_up", "told"),
+    [
+        ("email", {}, ["HELMDASH_SMTP_URL", "HELMDASH_PUBLIC_URL"]),
+        ("email", {"smtp_url": "smtp://mail.example"}, ["HELMDASH_PUBLIC_URL"]),
+        ("webhook", {}, ["HELMDASH_PUBLIC_URL"]),
+        ("webhook", {"public_url": "https://helm.example"}, []),
+    ],
+)
+def test_what_a_channel_lacks_of_the_servers_settings_is_said_before_it_is_tried(
+    owner: Client,
+    project: ProjectInfo,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    set_up: dict[str, str],
+    told: list[str],
+) -> None:
+    env = conf.env().model_copy(update={"smtp_url": "", "public_url": "", **set_up})
+    monkeypatch.setattr(conf, "env", lambda: env)
+    # Nobody is told of what no channel of theirs wants.
+    assert "is not set" not in text_of(owner, PAGE)
+    form = text_of(owner, f"{CHANNEL}?kind={kind}")
+    channel(project, ChannelKind(kind))
+    page = text_of(owner, PAGE)
+
+    for name in ("HELMDASH_SMTP_URL", "HELMDASH_PUBLIC_URL"):
+        sentence = f"{name} is not set, so "
+        assert (sentence in form, sentence in page) == (name in told, name in told)
+
+
 def rule_form(*channels: int, **over: str) -> dict[str, object]:
     given = {"do": "save", "kind": "level", "name": "Full", "level": "caution", "group_s": "0"}
     return {**given, "zone": "UTC", "enabled": "on", "channels": channels, **over}

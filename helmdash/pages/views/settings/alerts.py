@@ -26,6 +26,7 @@ from helmdash.operations.alerts.editing import AlertProblem, SavedChannel
 from helmdash.pages import scope
 from helmdash.pages.forms.alert_forms import ChannelForm, RuleForm
 from helmdash.pages.guards import post_only, takes
+from helmdash.pages.parts.alert_needs import missing_settings
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries.alerts import log, previewing
 from helmdash.queries.alerts import rules as stored
@@ -69,6 +70,7 @@ def _show(
             if kind is not ChannelKind.APPRISE or conf.apprise_urls()
         ],
         "saved": saved,
+        "missing_settings": missing_settings({each.kind for each in found}),
     }
     return show(request, "pages/alerts.html", context, status=status)
 
@@ -251,7 +253,13 @@ def _show_channel(
     row = core_channels.KINDS[kind]
     if kind is ChannelKind.APPRISE:
         form.offer(conf.apprise_urls(), is_new=channel is None)
-    context = {"form": form, "kind": row, "kind_word": kind.value, "channel": channel}
+    context = {
+        "form": form,
+        "kind": row,
+        "kind_word": kind.value,
+        "channel": channel,
+        "missing_settings": missing_settings({kind}),
+    }
     return show(request, "pages/alert_channel.html", context, status=status)
 
 
