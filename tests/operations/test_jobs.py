@@ -455,6 +455,28 @@ def test_the_clock_of_a_host_decides_nothing() -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("due_in", "ended_ago", "is_due"),
+    [
+        (timedelta(hours=1), timedelta(minutes=1), False),
+        (timedelta(days=7), None, False),
+        # It was done an hour from now.
+        (timedelta(hours=1, minutes=1), timedelta(hours=-1), True),
+        # Never done, and first due in a year that nobody is in any more.
+        (timedelta(days=300), None, True),
+        (None, timedelta(hours=-1), False),
+    ],
+)
+def test_a_job_does_not_wait_for_a_clock_that_was_set_back(
+    due_in: timedelta | None, ended_ago: timedelta | None, is_due: bool
+) -> None:
+    leases.make_rows({"sweep": None if due_in is None else clock() + due_in})
+    Job.objects.update(ended_at=None if ended_ago is None else clock() - ended_ago)
+
+    assert leases.look()["sweep"].is_due is is_due
+
+
+@pytest.mark.django_db
 def test_calls_are_added_to_the_rollups_when_they_are_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
@@ -22,6 +23,8 @@ LEASE = timedelta(seconds=30)
 # A lease that lasts for longer was taken before the clock was set back; its holder, where it lives,
 # has it end in time by the next renewal.
 _LONGEST_LEASE = 2 * LEASE
+# No job is put off for longer than a week, as reports are.
+_LONGEST_WAIT = timedelta(days=8)
 # A failure is tried again after this, then after twice as long each time, but once an hour.
 _FIRST_RETRY, _LAST_RETRY = timedelta(minutes=1), timedelta(hours=1)
 _MOST_DOUBLINGS = 6
@@ -87,7 +90,7 @@ def look() -> dict[str, Seen]:
             name=row.name,
             turns=row.turns,
             is_free=row.until is None or not row.clock < row.until <= row.clock + _LONGEST_LEASE,
-            is_due=row.due_at is not None and row.due_at <= row.clock,
+            is_due=row.due_at is not None and (row.due_at <= row.clock or _is_set_back(row)),
             has_failed=row.failures > 0,
             cursor=row.cursor,
             now=row.clock,
@@ -95,6 +98,14 @@ def look() -> dict[str, Seen]:
         )
         for row in rows
     }
+
+
+def _is_set_back(row: Any) -> bool:
+    """Whether the clock was set back since a job's row was told when it is due: a host that began
+    with a clock of next year would do its retention then."""
+    if row.ended_at is not None:
+        return bool(row.ended_at > row.clock)
+    return bool(row.due_at > row.clock + _LONGEST_WAIT)
 
 
 def take(seen: Seen, *, holder: str) -> Turn | None:
