@@ -94,6 +94,8 @@ def _settings(env: conf.Env) -> Iterator[Finding]:
         yield Finding(subject="setting", name="unknown", value=line)
     for line in conf.idle_variables(env):
         yield Finding(subject="setting", name="idle", value=line)
+    for name in conf.unused_proxies():
+        yield Finding(subject="setting", name=name, value="not used: connections go out directly")
     if env.workers > 1 and not env.database_url.startswith("postgres"):
         yield Finding(
             subject="setting",

@@ -61,6 +61,7 @@ __all__ = [
     "secret_key",
     "shown",
     "unknown_variables",
+    "unused_proxies",
     "variable_name",
     "variable_names",
     "writer_socket",
@@ -69,6 +70,7 @@ __all__ = [
 WRITER_SOCKET = f"{PREFIX}WRITER_SOCKET"
 # What clients, and the commands of README and pages, read in the shell that a server starts in.
 _CLIENT_VARIABLES = frozenset({f"{PREFIX}API_KEY", f"{PREFIX}URL"})
+_PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
 
 # Never shown, not even where they are wrong.
 _SECRETS = frozenset(
@@ -152,6 +154,12 @@ def idle_variables(settings: Env) -> list[str]:
         for field, wanted in _WANTED.items()
         if (name := given_variable(field)) and not getattr(settings, wanted)
     ]
+
+
+def unused_proxies() -> list[str]:
+    """Variables that name a proxy to other programs, and that we do not read: the guard looks
+    at the address of each connection, which behind a proxy is the proxy's own."""
+    return [name for name in sorted(os.environ) if name.upper() in _PROXIES and os.environ[name]]
 
 
 def environment_upstreams() -> tuple[Endpoint, ...]:

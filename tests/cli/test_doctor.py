@@ -74,6 +74,20 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELMDASH_WORKER", "2")
 
 
+def test_a_proxy_that_other_programs_use_is_named_and_said_to_be_unused(
+    environment: None, examine: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a network lets out through it alone, every upstream is unreachable."""
+    monkeypatch.setenv("https_proxy", "http://me:proxy-secret@proxy.example:3128")
+    monkeypatch.setenv("HTTP_PROXY", "")
+
+    _, found, told = examine()
+
+    assert found["setting https_proxy"]["value"] == "not used: connections go out directly"
+    assert "setting HTTP_PROXY" not in found
+    assert "proxy-secret" not in told
+
+
 def test_all_is_told_and_nothing_that_is_secret(
     environment: None, examine: Callable[..., Any]
 ) -> None:
