@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from helmdash.doors.asgi import Receive
 from helmdash.gateway.budgeting import check_budget
@@ -13,7 +14,7 @@ from helmdash.gateway.kept_ids import check_kept_ids
 from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.placing import place
-from helmdash.gateway.prompt_weight import weigh, weigh_tools
+from helmdash.gateway.prompt_weight import deferred_bytes, weigh, weigh_tools
 from helmdash.gateway.refusals import Refusal, bad_request
 from helmdash.gateway.remediation.remediator import Remediator
 from helmdash.gateway.reply_keepers import ReplyKeepers
@@ -27,6 +28,9 @@ from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.wire import ChatRequest
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listings import Listings
+
+# Nearly all bodies defer no tool, and are not looked through for one.
+_MAY_DEFER: Final = b'"defer_loading"'
 
 
 class Calls:
@@ -76,6 +80,8 @@ class Calls:
         )
         try:
             await place(exchange, self._listings)
+            if exchange.is_native and _MAY_DEFER in body:
+                outgoing = _without_deferred(exchange, outgoing)
             await check_kept_ids(exchange, parsed, self._keepers)
             await self._local.fit(exchange)
             outgoing = await self._remediator.prepare(exchange, responder.client, outgoing)
@@ -112,6 +118,14 @@ class Calls:
         self._recording.settle(exchange)
         headers: list[Header] = [(b"x-helmdash-call-id", exchange.call_id.encode())]
         await responder.error(refusal.error, [*headers, *remediation_headers(exchange.remediation)])
+
+
+def _without_deferred(exchange: Exchange, outgoing: OutgoingRequest) -> OutgoingRequest:
+    """The request weighed without the tools that its provider keeps out of the prompt."""
+    size = deferred_bytes(outgoing.parsed)
+    exchange.tools_bytes, exchange.offered = weigh_tools(outgoing.parsed, defers=True)
+    exchange.outgoing = replace(outgoing, deferred_bytes=size)
+    return exchange.outgoing
 
 
 def _read(request: GatewayRequest, parsed: dict[str, Any], client: ClientFormat) -> ChatRequest:

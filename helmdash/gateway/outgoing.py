@@ -15,7 +15,7 @@ class OutgoingRequest:
 
     `parsed` is what `body` says; `chat` the same in plain values, None where no chat is asked for.
     `images`: how many it holds. `composition`: what fills it, but for its tools; None where no chat
-    is asked for.
+    is asked for. `deferred_bytes`: of tools that the provider keeps out of the prompt.
     """
 
     body: bytes
@@ -23,10 +23,11 @@ class OutgoingRequest:
     chat: ChatRequest | None = None
     images: int = 0
     composition: Composition | None = None
+    deferred_bytes: int = 0
 
     @property
     def text_bytes(self) -> int:
-        """UTF-8 bytes of the body without the base64 of images: what estimates and readings go
-        by."""
+        """UTF-8 bytes of the body without the base64 of images and without deferred tools: what
+        estimates and readings go by."""
         images = self.composition.images if self.composition is not None else None
-        return max(len(self.body) - (images or 0), 0)
+        return max(len(self.body) - (images or 0) - self.deferred_bytes, 0)

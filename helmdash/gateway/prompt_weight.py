@@ -6,7 +6,7 @@ in ASCII, as most are, tells its bytes without being encoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -62,17 +62,59 @@ def weigh(request: ChatRequest) -> tuple[int, Composition]:
     return scales.images, composition
 
 
-def weigh_tools(parsed: Mapping[str, Any]) -> tuple[int, OfferedTools | None]:
+def weigh_tools(
+    parsed: Mapping[str, Any], *, defers: bool = False
+) -> tuple[int, OfferedTools | None]:
     """The bytes of the schemas of a request's tools, as JSON, and which of them take how many.
 
     A mark of where a cache is to end (Anthropic's) moves from one to another, and is no schema.
+    defers: tools that the provider defers are left out, for it keeps them out of the prompt.
     """
-    declared = [(name, len(orjson.dumps(_unmarked(each)))) for name, each in declared_tools(parsed)]
+    declared = [
+        (name, len(orjson.dumps(_unmarked(each))))
+        for name, each in declared_tools(parsed)
+        if not (defers and _is_deferred(each))
+    ]
     if not declared:
-        tools = parsed.get("tools")
+        tools = None if defers else parsed.get("tools")
         return (len(orjson.dumps(tools)) if tools else 0), None
     # With the brackets and commas of their list; Gemini has some more of them.
     return sum(size for _, size in declared) + len(declared) + 1, offered_tools(declared)
+
+
+def deferred_bytes(parsed: Mapping[str, Any]) -> int:
+    """The bytes of the tools that the provider keeps out of the prompt, as JSON: those that it
+    defers and that nothing in the conversation has loaded since.
+
+    Anthropic's tools with `defer_loading`: platform.claude.com/docs, tool use with prompt caching.
+    One that was found stands where it was found, by a `tool_reference`.
+    """
+    deferred = {
+        name: len(orjson.dumps(_unmarked(tool))) + 1
+        for name, tool in declared_tools(parsed)
+        if _is_deferred(tool)
+    }
+    if deferred:
+        for name in _tool_references(parsed.get("messages")):
+            deferred.pop(name, None)
+    return sum(deferred.values())
+
+
+def _is_deferred(tool: object) -> bool:
+    return isinstance(tool, dict) and tool.get("defer_loading") is True
+
+
+def _tool_references(value: object) -> Iterator[str]:
+    """The names of the tools that were loaded, anywhere in some messages."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _tool_references(each)
+    elif isinstance(value, dict):
+        name = value.get("tool_name")
+        if value.get("type") == "tool_reference" and isinstance(name, str):
+            yield name
+        for member in ("content", "tool_references"):
+            yield from _tool_references(value.get(member))
 
 
 def _unmarked(tool: object) -> object:

@@ -9,7 +9,7 @@ from helmdash.core.care.restarts import Beginning, PartKind, arrange
 from helmdash.gateway.histories.history import History
 from helmdash.gateway.histories.rewriting import rewritten
 from helmdash.gateway.outgoing import OutgoingRequest
-from helmdash.gateway.prompt_weight import weigh, with_user_text
+from helmdash.gateway.prompt_weight import deferred_bytes, weigh, with_user_text
 from helmdash.gateway.requests.routes import Route
 from helmdash.providers.protocols import ClientFormat
 
@@ -33,7 +33,12 @@ def written(
     chat = client.read_request(parsed, model=route.model, stream=route.stream)
     images, composition = weigh(chat)
     return OutgoingRequest(
-        body=body, parsed=parsed, chat=chat, images=images, composition=composition
+        body=body,
+        parsed=parsed,
+        chat=chat,
+        images=images,
+        composition=composition,
+        deferred_bytes=deferred_bytes(parsed) if history.request.deferred_bytes else 0,
     )
 
 
@@ -58,6 +63,7 @@ def _with_last(
         chat=replace(came.chat, messages=(*came.chat.messages, last)),
         images=came.images,
         composition=with_user_text(came.composition, last),
+        deferred_bytes=came.deferred_bytes,
     )
 
 
