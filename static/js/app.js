@@ -105,9 +105,15 @@ document.addEventListener(
 const PHONE = matchMedia("(max-width: 54rem)");
 const wanted = new Map([[location.hash.slice(1), true]]);
 
+function liesOpen({ dataset, classList }) {
+  // Filters have a heading to open them by on a phone alone.
+  if (classList.contains("fields") && !PHONE.matches) return true;
+  const isFolded = PHONE.matches || "long" in dataset;
+  return wanted.get(dataset.fold) ?? ("open" in dataset || !isFolded);
+}
+
 function fold() {
-  for (const part of document.querySelectorAll("[data-fold]"))
-    part.open = wanted.get(part.dataset.fold) ?? !(PHONE.matches || "long" in part.dataset);
+  for (const part of document.querySelectorAll("[data-fold]")) part.open = liesOpen(part);
 }
 
 document.addEventListener("click", ({ target }) => {
@@ -119,6 +125,7 @@ window.addEventListener("hashchange", () => {
   wanted.set(location.hash.slice(1), true);
   fold();
 });
+PHONE.addEventListener("change", fold);
 document.addEventListener("htmx:afterSettle", fold);
 fold();
 

@@ -220,6 +220,25 @@ def test_long_tables_are_folded_until_somebody_is_led_to_them(
     expect(speed).to_have_attribute("open", "")
 
 
+def test_a_list_begins_on_a_phones_first_screen_and_filters_unfold(
+    demo: BrowserPage, served: Served
+) -> None:
+    demo.set_viewport_size({"width": 390, "height": 844})
+    demo.goto(f"{served.base_url}/conversations/?project=demo")
+    assert demo.locator("[data-row]").first.bounding_box()["y"] < 844
+
+    demo.click("text=Filters")
+    with demo.expect_response(lambda answer: "level=critical" in answer.url):
+        demo.select_option("#id_level", "critical")
+    expect(demo.locator("#id_level")).to_be_visible()
+
+    # What is folded away on a phone is there on what it is turned to.
+    demo.click("text=Filters")
+    expect(demo.locator("#id_level")).to_be_hidden()
+    demo.set_viewport_size({"width": 1000, "height": 390})
+    expect(demo.locator("#id_level")).to_be_visible()
+
+
 def test_a_phone_reads_a_conversation_without_scrolling_sideways(
     demo: BrowserPage, served: Served
 ) -> None:
@@ -499,7 +518,7 @@ def test_on_paper_a_page_is_light_and_has_nothing_to_press(
     # What the list was asked for stays.
     demo.goto(f"{served.base_url}/calls/?level=critical")
     shown = demo.evaluate(
-        "[...document.querySelectorAll('.filters > div')].filter(e => e.checkVisibility())"
+        "[...document.querySelectorAll('.filter-row > div')].filter(e => e.checkVisibility())"
         ".map(e => e.querySelector('label').innerText)"
     )
     assert shown == ["Level"]
