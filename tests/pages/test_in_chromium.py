@@ -239,6 +239,22 @@ def test_a_list_begins_on_a_phones_first_screen_and_filters_unfold(
     expect(demo.locator("#id_level")).to_be_visible()
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_what_stands_close_together_is_large_enough_to_hit(
+    demo: BrowserPage, served: Served, width: int
+) -> None:
+    """24 pixels, where nothing else is so near (WCAG 2.2, 2.5.8)."""
+    demo.set_viewport_size({"width": width, "height": 844})
+    links = ".row-links a, .query > a" + (", .jump a" if width < 864 else "")
+
+    for path in ("/budgets/", "/conversations/", "/conversations/move-billing-to-v2/", "/models/"):
+        demo.goto(f"{served.base_url}{path}?project=demo")
+        heights = demo.locator(f"main :is({links})").evaluate_all(
+            "all => all.filter(e => e.checkVisibility()).map(e => e.getBoundingClientRect().height)"
+        )
+        assert (path, [each for each in heights if each < 23.5]) == (path, [])
+
+
 def test_a_phone_reads_a_conversation_without_scrolling_sideways(
     demo: BrowserPage, served: Served
 ) -> None:
