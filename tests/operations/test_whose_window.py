@@ -13,6 +13,7 @@ import pytest
 
 from helmdash.core.access.permissions import SHELL, MemberRole, Person
 from helmdash.core.budgets.health import assess
+from helmdash.core.budgets.windows import with_room_of
 from helmdash.operations.budgets.editing import create_budget
 from helmdash.operations.budgets.lines import change_lines
 from helmdash.operations.budgets.reverting import revert_edits
@@ -137,6 +138,22 @@ def test_another_figure_leaves_the_window_to_those_who_told_it(
     assert limit(project, model) == LIMITS[model]
     refuse(project, model, 2_048)
     assert limit(project, model) == (2_048, "refusal")
+
+
+@pytest.mark.parametrize("is_operators", [False, True])
+def test_another_figure_gives_a_prompt_no_more_room(
+    project: ProjectInfo, is_operators: bool
+) -> None:
+    """The fallback's ceiling gives way to the window that a local server tells, unless an operator
+    has set it. So does that of a copy."""
+    if is_operators:
+        Budget.objects.get(key="", project=None).save()
+    ceilings = []
+    for _ in range(2):
+        ceilings.append(with_room_of(budgets.table(project_id=project.id).lookup(TOLD)))
+        by_a_what_if(project, TOLD, {"chars_per_token": 3.1 + len(ceilings)})
+
+    assert [each.input_tokens for each in ceilings] == [16_000 if is_operators else 32_768] * 2
 
 
 @pytest.mark.parametrize(

@@ -411,11 +411,17 @@ class BudgetTable:
             caution_cadence=row.caution_cadence or DEFAULT_CAUTION_CADENCE,
             limit_tokens=limit.tokens,
             limit_source=limit.source,
-            is_shipped=row.window_by is not WindowBy.OPERATOR,
+            is_shipped=self._set_by(row) is not WindowBy.OPERATOR,
             claims=limit.claims,
             disproved_by=limit.disproved_by,
             trial=InTrial(trial[0].id, trial[1]) if trial else None,
         )
+
+    def _set_by(self, row: BudgetSpec) -> WindowBy:
+        """Who set the figures that a row goes by where nobody tells its window: in a copy of the
+        fallback's, whoever set those."""
+        by = row.window_by
+        return self._rows[""].window_by if by is WindowBy.FALLBACK else by
 
     def _trial_of(self, question: _Question) -> tuple[TrialRule, Arm] | None:
         """The trial of the model that this table is made for, and the arm."""
