@@ -13,7 +13,7 @@ from django.core.mail.backends import smtp
 # From the end of a mail's text to the server's word on it. RFC 5321 (4.5.3.2.6) has ten minutes:
 # servers look for spam then, Exchange holds its answer for 30 s by itself. Whoever leaves too early
 # sends a mail again that was taken.
-_TAKEN_SECONDS: Final = 60.0
+_TAKEN_SECONDS: Final = 40.0
 
 
 class SomeRefused(smtplib.SMTPException):
