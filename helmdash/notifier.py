@@ -7,13 +7,15 @@ of every connection. But for the operator's own URLs, which Apprise calls.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from email.errors import MessageError
+from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.mail import send_mail
+from django.core.mail import EmailMessage
 
 from helmdash import conf
 from helmdash.core.alerts.channels import HttpPost, Mail, Notice, Outgoing, Target
@@ -52,7 +54,7 @@ async def _send(client: UpstreamClient, target: Target, shaped: Outgoing) -> Out
     if isinstance(shaped, Notice):
         return await _notify(shaped)
     if isinstance(shaped, Mail):
-        return await asyncio.to_thread(_mail, shaped)
+        return await _begun(_mail, shaped)
     return await _post(client, target, shaped)
 
 
@@ -109,11 +111,33 @@ def _as_channel(sentence: str) -> str:
     return words[:_TOLD_CHARS]
 
 
+async def _begun(work: Callable[[Mail], Outcome], mail: Mail) -> Outcome:
+    """Do it in a thread that a server that stops does not wait for; one of a pool it would."""
+    ending = Future[Outcome]()
+    ending.set_running_or_notify_cancel()  # its end finds it as it is, also once nobody waits
+
+    def run() -> None:
+        try:
+            ending.set_result(work(mail))
+        except Exception as error:
+            ending.set_exception(error)
+
+    threading.Thread(target=run, name="notifier-mail", daemon=True).start()
+    return await asyncio.wrap_future(ending)
+
+
+def _message(mail: Mail) -> EmailMessage:
+    """With the message's key as its id, by which mail programs take a repeat for the same."""
+    host = urlsplit(conf.env().public_url).hostname or "helmdash.invalid"
+    headers = {"Message-ID": f"<{mail.key}@{host}>"}
+    return EmailMessage(mail.subject, mail.text, None, list(mail.to), headers=headers)
+
+
 def _mail(mail: Mail) -> Outcome:
     if not settings.EMAIL_HOST:
         return Outcome(is_sent=False, told="HELMDASH_SMTP_URL is not set, so no mail can be sent")
     try:
-        send_mail(mail.subject, mail.text, None, list(mail.to))
+        _message(mail).send()
     except SomeRefused as error:
         # Sent again it would be there twice for the others.
         return Outcome(is_sent=True, told=str(error))

@@ -1066,6 +1066,9 @@ def test_mail_is_sent_where_a_server_is_named(project: ProjectInfo, settings: An
 
     (sent,) = mail.outbox
     assert (sent.to, sent.subject) == (["a@example.org"], "Test: Resolved: The channel email works")
+    # By its id a mail program takes one that is sent again, after a crash, for the same.
+    key = AlertMessage.objects.get().key
+    assert sent.extra_headers == {"Message-ID": f"<{key}@helmdash.invalid>"}
 
 
 @pytest.mark.one_database
@@ -1096,7 +1099,7 @@ def test_a_mail_that_cannot_be_written_is_told_and_holds_up_nobody(
     def refused(*args: Any, **more: Any) -> None:
         raise HeaderParseError("header value appears to contain an embedded header")
 
-    monkeypatch.setattr(notifier, "send_mail", refused)
+    monkeypatch.setattr(mail.EmailMessage, "send", refused)
     settings.EMAIL_HOST = "mail.example"
     number = channel(project, ChannelKind.EMAIL)
     editing.send_test(actor=SHELL, project_id=project.id, channel_id=number, now=NOW)

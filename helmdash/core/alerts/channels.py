@@ -137,8 +137,9 @@ class HttpPost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """An e-mail in plain text."""
+    """An e-mail in plain text. key: tells a repeat."""
 
+    key: str
     to: tuple[str, ...]
     subject: str
     text: str
@@ -169,7 +170,12 @@ def outgoing(target: Target, message: Message, links: Links, *, now: datetime) -
         )
     if target.kind is ChannelKind.EMAIL:
         to = tuple(part.strip() for part in target.address.split(",") if part.strip())
-        return Mail(to=to, subject=_headline(message)[:_LINE_CHARS], text=_text(message, links))
+        return Mail(
+            key=message.key,
+            to=to,
+            subject=_headline(message)[:_LINE_CHARS],
+            text=_text(message, links),
+        )
     path, headers, body = _SHAPES[target.kind](target, message, links, now)
     content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     if target.kind is ChannelKind.WEBHOOK:
