@@ -111,6 +111,33 @@ def test_a_turn_of_codex_is_one_row(
     assert calls.find(project_id=project.id, call_id="codex:t-1:log") is not None
 
 
+@pytest.mark.parametrize("order", [*permutations((GATEWAY, TRANSCRIPT))])
+@pytest.mark.parametrize("client", ["opencode", "pi"])
+def test_an_agent_that_names_its_session_is_one_row_by_gateway_and_transcript(
+    project: ProjectInfo, client: str, order: tuple[CallRoute, ...]
+) -> None:
+    for route in order:
+        told = _codex(route, id=f"{client}:{route}", also_known=(), client_name=client)
+        record(project, told)
+
+    assert Call.objects.get().routes == "gateway transcript"
+    assert Conversation.objects.get().generation == 1
+
+
+@pytest.mark.parametrize(("door", "written"), [(LOG, 0), (TRANSCRIPT, None)])
+def test_a_zero_that_a_transcript_writes_for_what_nobody_told_stays_unknown(
+    project: ProjectInfo, door: CallRoute, written: int | None
+) -> None:
+    """pi and opencode write 0 tokens to a cache where the provider reports none."""
+    usage = {"prompt_tokens": HEALTHY, "completion_tokens": 50}
+    record(project, _codex(GATEWAY, usage=usage))
+    zeros = {"prompt_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}}
+    record(project, _codex(door, usage={**usage, **zeros}))
+
+    call = Call.objects.get()
+    assert (call.cached_tokens, call.cache_write_tokens) == (written, written)
+
+
 def test_failures_of_codex_are_one_row_each(project: ProjectInfo) -> None:
     failed = {"usage": None, "finish_reason": None, "status": "error"}
     for number in range(2):

@@ -32,7 +32,7 @@ _RANKS: Final = {route.value: rank for rank, route in enumerate(_STRENGTH)}
 _COMPARED: Final = frozenset(_STRENGTH)
 _BY_API: Final = (CallRoute.API,)
 # Agents that come by several doors, and whose records name a session alike at each.
-_AGENTS: Final = frozenset({"claude-code", "codex", "gemini-cli", "opencode", "qwen-code"})
+_AGENTS: Final = frozenset({"claude-code", "codex", "gemini-cli", "opencode", "pi", "qwen-code"})
 # A record is written when the reply has ended, which may take minutes.
 _LIKE_WITHIN: Final = timedelta(minutes=10)
 # So many calls of one conversation with equal counts are told apart, within twenty minutes.
@@ -60,6 +60,7 @@ _FIGURES: Final = (
     "latency_ms",
     "ttft_ms",
 )
+_ZERO_IF_UNTOLD: Final = frozenset({"cached_tokens", "cache_write_tokens", "reasoning_tokens"})
 _WORDS: Final = (
     "client_name",
     "client_version",
@@ -252,8 +253,12 @@ def joined(
     """
     is_stronger = is_believed or _rank(told["routes"]) < _rank(stored["routes"])
     changes: dict[str, object] = {"routes": _both(stored["routes"], told["routes"])}
+    is_written = split_routes(str(told["routes"] or "")) == (CallRoute.TRANSCRIPT.value,)
     for name in _FIGURES:
-        if told[name] is not None and (stored[name] is None or is_stronger):
+        if told[name] is None or not (stored[name] is None or is_stronger):
+            continue
+        # What is not told is zero in a transcript.
+        if told[name] or name not in _ZERO_IF_UNTOLD or not is_written:
             changes[name] = told[name]
     for name in _WORDS:
         if stored[name] in (None, "") and told[name] not in (None, ""):
