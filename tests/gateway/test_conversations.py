@@ -15,7 +15,7 @@ from django.db import connection
 
 from helmdash.installation import FIXTURES
 from tests.gateway.clients import TOOL
-from tests.gateway.world import World, model_of, open_http
+from tests.gateway.world import RESPONSES, World, model_of, open_http
 from tests.support.upstreams.plays import WHOLE
 
 pytestmark = pytest.mark.xdist_group("gateway")
@@ -325,6 +325,23 @@ def test_sub_agents_are_parts_of_what_our_own_header_names(world: World, mark: s
 
     assert (main["conversation"], part["conversation"]) == (mark, f"{mark}:a1")
     assert world.api.get(f"/conversations/{mark}:a1").json()["parent"] == mark
+
+
+def test_an_item_of_a_kind_that_nobody_knows_is_the_models(world: World, mark: str) -> None:
+    """As OpenAI adds kinds of items, and SDKs send all that a reply held."""
+    history: list[dict[str, Any]] = []
+    calls = []
+    for turn in range(3):
+        history.append(user(f"{mark} {turn}"))
+        body = {"model": model_of(RESPONSES, "cached"), "input": history}
+        answer = world.post("/v1/responses", body)
+        output = answer.json()["output"]
+        assert [item["type"] for item in output] == ["sparkle", "message"]
+        history += output
+        calls.append(world.call_of(answer))
+
+    assert len({call["conversation"] for call in calls}) == 1
+    assert [call["generation"] for call in calls] == [1, 2, 3]
 
 
 def test_an_agent_without_a_user_agent_of_its_own_is_named(world: World, mark: str) -> None:

@@ -48,6 +48,8 @@ _HOSTED = frozenset(
 # What names an item that the server keeps, and how the ids of reasoning begin.
 _REFERENCE = "item_reference"
 _THOUGHT = "rs_"
+# How the kinds of items end that bring what a client ran.
+_RAN = "_output"
 # Items whose meaning is read elsewhere.
 _READ_ELSEWHERE = frozenset({"additional_tools"})
 
@@ -110,9 +112,15 @@ def _read_item(item: Object, at: str, into: Input) -> None:
 
 def _unread(item: Object, kind: str) -> tuple[Role, Other]:
     """An item that only OpenAI's servers can read. What it refers to is nearly always what a model
-    said, which its client has kept the id of, or what it thought."""
-    if kind != _REFERENCE:
+    said, which its client has kept the id of, or what it thought.
+
+    One of a kind that came after this was written is taken for the model's, as nearly all are, and
+    for one of those that its reply has, where nobody knew it either. What a client ran is its own.
+    """
+    if kind.endswith(_RAN):
         return Role.USER, Other(kind=kind, raw=item)
+    if kind != _REFERENCE:
+        return Role.ASSISTANT, Other(kind=kind, raw=item, is_omissible=True)
     is_thought = (text_in(item, "id") or "").startswith(_THOUGHT)
     return Role.ASSISTANT, Other(kind=kind, raw=item, is_omissible=is_thought)
 
