@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -67,13 +68,14 @@ def _answered_calls(messages: Sequence[Message]) -> tuple[str, ...]:
     """The fingerprints of the newest reply's tool calls, where nobody has spoken since."""
     found: list[str] = []
     for message in reversed(messages):
-        if len(found) >= MOST_CALLS:
+        if len(found) == MOST_CALLS:
             break
         if message.role is Role.ASSISTANT:
-            found += filter(None, [call_fingerprint(*call) for call in _calls_of(message.parts)])
+            told = filter(None, (call_fingerprint(*call) for call in _calls_of(message.parts)))
+            found += islice(told, MOST_CALLS - len(found))
         elif message.role is not Role.TOOL and not (_is_written_result(message) and not found):
             break
-    return tuple(found[:MOST_CALLS])
+    return tuple(found)
 
 
 def _newest_calls(messages: Sequence[Message]) -> list[ToolCalled]:

@@ -17,6 +17,7 @@ no accident (`call_0_look`, which HelmDash makes for formats without any) are no
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from hashlib import blake2b
 
 CALLED_TOOL_VERSION = "called-tool-2"
@@ -29,6 +30,8 @@ MOST_CALLS = 4
 _RANDOM = re.compile(r"(?=[A-Za-z]*\d|[a-z]*[A-Z]+[a-z])[A-Za-z0-9]{12,}|[0-9a-fA-F-]{36}")
 # smolagents 1.26.0 writes a call into its reply's text, and its result into the user's next one.
 _WRITTEN_CALLS, WRITTEN_RESULT = "Calling tools:", "Observation:"
+# What is read of such a text stays cheap.
+_READ_CHARS = 16_000
 _WRITTEN_CALL = re.compile(r"\{'id': '([^'\s]{1,200})', 'type': 'function'")
 
 
@@ -38,12 +41,26 @@ def written_calls(text: str) -> list[str]:
     >>> written_calls("Calling tools:\\n[{'id': 'call_1', 'type': 'function', 'function': {}}]")
     ['call_1']
     """
-    return _WRITTEN_CALL.findall(text) if text.startswith(_WRITTEN_CALLS) else []
+    if not text.startswith(_WRITTEN_CALLS):
+        return []
+    return _WRITTEN_CALL.findall(text[:_READ_CHARS])
 
 
 def call_fingerprint(call_id: str, tool: str) -> str:
     """What is kept of a tool call's id; "" for one that another call could have as well."""
+    if len(call_id) + len(tool) > _REMEMBERED_CHARS:
+        return _fingerprint(call_id, tool)
+    return _remembered(call_id, tool)
+
+
+def _fingerprint(call_id: str, tool: str) -> str:
     if (tool and tool in call_id) or _RANDOM.search(call_id) is None:
         return ""
     digest = blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES)
     return "c" + digest.hexdigest()
+
+
+# An agent sends the ids of its newest calls with every request. A longer one is a stranger's, or
+# holds more than an id.
+_REMEMBERED_CHARS = 256
+_remembered = lru_cache(maxsize=4096)(_fingerprint)
