@@ -29,6 +29,10 @@ from helmdash.providers.wire import (
     ToolResult,
 )
 
+# Of a reference in messages: a message's content, a result's, and what a search found, each a list.
+# A body may be nested a thousand deep.
+_DEEPEST_REFERENCE: Final = 8
+
 
 def weigh(request: ChatRequest) -> tuple[int, Composition]:
     """How many images a request carries, and what fills it: all but the schemas of its tools."""
@@ -104,17 +108,19 @@ def _is_deferred(tool: object) -> bool:
     return isinstance(tool, dict) and tool.get("defer_loading") is True
 
 
-def _tool_references(value: object) -> Iterator[str]:
-    """The names of the tools that were loaded, anywhere in some messages."""
+def _tool_references(value: object, deepest: int = _DEEPEST_REFERENCE) -> Iterator[str]:
+    """The names of the tools that were loaded, in some messages."""
+    if deepest < 0:
+        return
     if isinstance(value, list):
         for each in value:
-            yield from _tool_references(each)
+            yield from _tool_references(each, deepest - 1)
     elif isinstance(value, dict):
         name = value.get("tool_name")
         if value.get("type") == "tool_reference" and isinstance(name, str):
             yield name
         for member in ("content", "tool_references"):
-            yield from _tool_references(value.get(member))
+            yield from _tool_references(value.get(member), deepest - 1)
 
 
 def _unmarked(tool: object) -> object:

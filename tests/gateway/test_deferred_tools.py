@@ -73,6 +73,14 @@ def test_what_is_deferred_and_not_found_is_counted(
     assert deferred_bytes(request) == whole - (rest or 1)
 
 
+def test_a_body_that_is_nested_deep_is_looked_through_as_far_as_references_lie() -> None:
+    nested: object = found("one")
+    for _ in range(5_000):
+        nested = [nested]
+
+    assert deferred_bytes({"tools": [deferred("one")], "messages": nested}) > 0
+
+
 def test_offered_tools_are_those_of_the_prompt() -> None:
     size, offered = weigh_tools({"tools": [SEARCH, deferred("one")]}, defers=True)
 
