@@ -254,12 +254,10 @@ class BudgetTable:
             found._windows[window.key] = known
         return found
 
-    def window_by(self, budget_id: int) -> WindowBy:
-        """Whose word the window of a row is. Raises KeyError where there is no such row."""
-        for row in self._all:
-            if row.budget_id == budget_id:
-                return row.window_by
-        raise KeyError(budget_id)
+    def window_by(self, budget_id: int) -> WindowBy | None:
+        """Whose word the window of a row is; None: there is no such row (any more)."""
+        found = (row.window_by for row in self._all if row.budget_id == budget_id)
+        return next(found, None)
 
     def row_to_edit(self, key: str, *, project: str) -> BudgetSpec:
         """The row with this key as an edit in one project alone has it: the project's own, or a new

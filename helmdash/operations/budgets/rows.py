@@ -82,8 +82,10 @@ def _edit(actor: Actor, project_id: int, edit: RowEdit, why: str) -> int | None:
     if row.project is None and not may(actor, Right.CHANGE_BUDGETS, project_id=None):
         if edit.seen_at is not None and row.updated_at != edit.seen_at:
             raise EditedMeanwhile
-        table = budgets.table(project_id=project_id)
-        base = replace(row.budget, window_by=table.window_by(row.id))
+        by = budgets.table(project_id=project_id).window_by(row.id)
+        if by is None:  # deleted since it was found
+            raise NoSuchBudget(f"there is no budget {edit.budget_id}")
+        base = replace(row.budget, window_by=by)
         return copy_budget(
             actor=actor, base=base, changes=changes, project_id=project_id, why=why
         ).id
