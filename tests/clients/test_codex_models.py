@@ -27,7 +27,7 @@ command = "printf"
 args = ["{key}"]
 END
 # A turn may begin, and end, before the list is there; the one after a turn that kept it has it.
-for _ in 1 2 3 4 5; do
+for _ in 1 2 3 4 5 6 7 8 9 10; do
   codex exec --skip-git-repo-check 'Say hello in one word.' >> first.log 2>&1
   if [ -e ~/.codex/models_cache.json ]; then break; fi
 done
