@@ -230,6 +230,7 @@ def is_of(door: str, changes: Changes) -> bool:
     return door not in ("suggestion", "trial") or "optimal_max_tokens" not in changes
 
 
+@pytest.mark.one_database  # 900 edits; whose word a window is, test_whose_window.py asks of both
 @pytest.mark.parametrize("told", TOLD)
 @pytest.mark.parametrize("door", DOORS)
 def test_what_is_said_beforehand_is_what_happens(
