@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -60,7 +61,7 @@ def traces_of(request: ChatRequest) -> ChatTraces:
     return ChatTraces(
         turns_of(request.messages),
         calls=_answered_calls(request.messages),
-        called=_newest_calls(request.messages),
+        called=partial(_newest_calls, request.messages),
     )
 
 

@@ -6,7 +6,7 @@ which rule reads what). What is kept of a text is its hash alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
@@ -136,10 +136,11 @@ class ChatTraces:
         turns: Sequence[ChatTurn],
         *,
         calls: tuple[str, ...] = (),
-        called: Sequence[ToolCalled] = (),
+        called: Callable[[], Sequence[ToolCalled]] = tuple,
     ) -> None:
-        """calls: fingerprints of the tool calls whose results it brings. called: of the assistant's
-        newest turns, the newest first, the tool calls that they end with."""
+        """calls: fingerprints of the tool calls whose results it brings. called: finds the tool
+        calls that the assistant's newest turns end with, the newest first; asked where replies are
+        too short to tell."""
         self._turns = turns
         self._said = said = _all_said(turns)
         asked = len(said)
@@ -147,10 +148,12 @@ class ChatTraces:
             asked -= 1  # the beginning of a reply, put into the model's mouth
         self._asked = asked
         self._chain = _Chain(said, asked)
-        self._replies = _replies(said[:asked], called[len(said) - asked :])
-        runs = list(_runs(self._replies))
-        self._runs = tuple(run for run in runs if not run.startswith(_BY_CALL))
-        self._calls = (*calls, *(run for run in runs if run.startswith(_BY_CALL)))
+        self._replies = [turn for turn in said[:asked] if turn.is_assistant][-MOST_CALLED - 1 :]
+        self._called = _Called(called, last=len(self._replies) - 1 + len(said) - asked)
+        runs = tuple(_runs(self._replies, self._called))
+        by_call = tuple(run for run in runs if run.startswith(_BY_CALL))
+        self._runs = tuple(run for run in runs if run not in by_call) if by_call else runs
+        self._calls = calls + by_call
         self._sentences = tuple(_early_sentences(turns, len(said)))
 
     def links(
@@ -174,7 +177,9 @@ class ChatTraces:
         return ChainLinks(
             head=chain.head,
             reply=chain.with_reply(begun, answer),
-            run=_run([*self._replies, _Reply(answer)], -1) if answer and is_complete else "",
+            run=_run([*self._replies, answer], len(self._replies), self._called)
+            if answer and is_complete
+            else "",
             summary=_summary_fingerprint(self._turns, said[asked - 1], answer)
             if answer and asked > 1
             else "",
@@ -342,49 +347,48 @@ def _add(digest: blake2b, data: bytes) -> None:
 _HELD_BYTES = 2_048
 
 
-class _Reply(NamedTuple):
-    """A turn of the assistant's, with the tool call that it ends with."""
+class _Called:
+    """The tool calls that replies end with, found when the first one is asked for."""
 
-    said: _Said
-    called: ToolCalled = NO_CALL
+    __slots__ = ("_find", "_found", "_last")
+
+    def __init__(self, find: Callable[[], Sequence[ToolCalled]], *, last: int) -> None:
+        """find: gives those of the newest replies, the newest first. last: the number of that."""
+        self._find, self._last = find, last
+        self._found: Sequence[ToolCalled] | None = None
+
+    def of(self, number: int) -> ToolCalled:
+        """The tool call of one of the replies, which are numbered from 0, in order."""
+        if self._found is None:
+            self._found = self._find()
+        at = self._last - number
+        return self._found[at] if at < len(self._found) else NO_CALL
 
 
-def _replies(said: Sequence[_Said], called: Sequence[ToolCalled]) -> list[_Reply]:
-    """The assistant's newest turns that a run may hold, in order; called: theirs, newest first."""
-    found: list[_Reply] = []
-    for turn in reversed(said):
-        if turn.is_assistant:
-            at = len(found)
-            found.append(_Reply(turn, called[at] if at < len(called) else NO_CALL))
-            if len(found) > MOST_CALLED:
-                break
-    return found[::-1]
-
-
-def _runs(replies: Sequence[_Reply]) -> Iterator[str]:
+def _runs(replies: Sequence[_Said], called: _Called) -> Iterator[str]:
     """Of each of the newest replies its run, newest first."""
-    for number in range(-1, -1 - min(len(replies), _MOST_RUNS), -1):
-        run = _run(replies, number)
+    newest = len(replies) - 1
+    for at in range(newest, max(newest - _MOST_RUNS, -1), -1):
+        run = _run(replies, at, called)
         if run:
             yield run
 
 
-def _run(replies: Sequence[_Reply], number: int) -> str:
+def _run(replies: Sequence[_Said], at: int, called: _Called) -> str:
     """A reply and the one before it; nothing stands before the first one. Where both say too
     little: all replies since the newest tool call whose id tells. "": where none of that is."""
-    at = len(replies) + number
-    before = replies[at - 1].said if at else _NOTHING
-    reply = replies[at].said
+    before = replies[at - 1] if at else _NOTHING
+    reply = replies[at]
     if len(before.text) + len(reply.text) >= _TELLING_RUN_CHARS:
         digest = _digest()
         _add(digest, before.framed + reply.framed)
         return "r" + digest.hexdigest()
     for since in range(at - 1, max(at - 1 - _MOST_RUNS, -1), -1):
-        called = call_fingerprint(*replies[since].called)
-        if called:
+        fingerprint = call_fingerprint(*called.of(since))
+        if fingerprint:
             digest = _digest()
-            digest.update(called.encode())
-            _add(digest, b"".join([each.said.framed for each in replies[since + 1 : at + 1]]))
+            digest.update(fingerprint.encode())
+            _add(digest, b"".join([each.framed for each in replies[since + 1 : at + 1]]))
             return _BY_CALL + digest.hexdigest()
     return ""
 

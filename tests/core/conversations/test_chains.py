@@ -65,7 +65,9 @@ class Book:
 
         history: ids of the tool calls of the assistant's turns, the newest first."""
         answer = None if reply is None else ChatTurn(role="assistant", text=reply or "Fine.")
-        traces = ChatTraces(request, calls=calls, called=[(each, "look") for each in history])
+        traces = ChatTraces(
+            request, calls=calls, called=lambda: [(each, "look") for each in history]
+        )
         links = traces.links(reply=answer, is_retry=is_retry, called=called)
         found = place(links, self._look)
         # Where nothing that waits to be stored is of this request's, nobody waits for it.
