@@ -17,7 +17,7 @@ from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget
 from helmdash.core.budgets.health import Health, HealthReason, assess
 from helmdash.core.budgets.judged import is_operators
-from helmdash.core.budgets.learned_windows import LimitSource, WindowBy
+from helmdash.core.budgets.learned_windows import TOLD, LimitSource, WindowBy
 from helmdash.core.budgets.levels import Level
 from helmdash.core.budgets.model_names import split_window
 from helmdash.core.budgets.window_edits import window_after
@@ -236,9 +236,8 @@ def lines_of_row(*, project_id: int, subject: Subject) -> Lines:
 
 
 def _told_window(budget: EffectiveBudget) -> int | None:
-    """The limit in force, where a server or a refusal told it; no operator's row governs then."""
-    is_told = budget.limit_source in (LimitSource.SERVER, LimitSource.REFUSAL)
-    return budget.limit_tokens if is_told else None
+    """The limit in force, where others than the row told it; no operator's row governs then."""
+    return budget.limit_tokens if budget.limit_source in TOLD else None
 
 
 def try_lines(*, project_id: int, subject: Subject, lines: Lines) -> LineEdit:
@@ -270,11 +269,14 @@ def try_lines(*, project_id: int, subject: Subject, lines: Lines) -> LineEdit:
             for (was, now), count in sorted(moves.items())
             if was is not now
         ),
-        published=_published_window(subject.model_key) if after.limit_tokens is None else None,
+        published=_published_window(table, subject.model_key, after),
     )
 
 
-def _published_window(model_key: str) -> int | None:
+def _published_window(table: BudgetTable, model_key: str, after: EffectiveBudget) -> int | None:
+    is_known = after.limit_tokens is not None or after.disproved_by is not None
+    if is_known or table.row_of("").uses_published_list:
+        return None
     found = budgets.published_list().find(model_key)
     return found.context_length if found else None
 

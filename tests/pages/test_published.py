@@ -8,12 +8,16 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from helmdash.core.access.permissions import SHELL
+from helmdash.core.budgets.learned_windows import WindowBy
 from helmdash.core.budgets.levels import Level
 from helmdash.core.budgets.published import PublishedFigures
+from helmdash.operations.budgets.lines import store_own_edit
 from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budgets
+from helmdash.queries.line_edits import own_edit
 from helmdash.records.models import Budget
 from tests.factories import make_capture, record
 
@@ -121,3 +125,36 @@ def test_the_panel_of_a_grey_call_tells_of_the_published_window(
     owner.post(_SWITCH, {"do": "on"})
 
     assert "publishes a window" not in _text(owner, panel)
+
+
+def test_what_is_so_already_is_not_stored_again(owner: Client, ruled: ProjectInfo) -> None:
+    """A row that is saved as it is would be confirmed, and its ceiling an operator's."""
+    owner.post(_SWITCH, {"do": "off"})
+    assert not Budget.objects.filter(project=ruled.id).exists()
+
+    for _ in range(2):
+        owner.post(_SWITCH, {"do": "on"})
+
+    assert Budget.history.filter(project=ruled.id).count() == 1
+    assert budgets.table(project_id=ruled.id).row_of("").window_by is WindowBy.SHIPPED
+
+
+def test_a_line_is_drawn_in_a_published_window_and_a_lower_ceiling_leaves_it(
+    owner: Client, ruled: ProjectInfo, known: PublishedFigures
+) -> None:
+    _call(ruled, "grey")
+    owner.post(_SWITCH, {"do": "on"})
+    window = known.context_length or 0
+    panel = {"do": "save", "caution": "", "critical": f"{window - 20_000}", "window": f"{window}"}
+
+    assert owner.post("/budgets/of-call/grey/", panel).status_code == 302
+
+    found = budgets.table(project_id=ruled.id).lookup(_MODEL)
+    assert (found.limit_tokens, found.critical_max_tokens) == (window, window - 20_000)
+    Budget.objects.filter(project=ruled.id).exclude(key="").delete()
+    edit = own_edit(
+        project_id=ruled.id, model=_MODEL, model_key=_MODEL, changes={"input_tokens": 90_000}
+    )
+    store_own_edit(actor=SHELL, project_id=ruled.id, edit=edit)
+    found = budgets.table(project_id=ruled.id).lookup(_MODEL)
+    assert (found.limit_tokens, found.input_tokens) == (window, 90_000)

@@ -29,6 +29,7 @@ from helmdash.core.budgets.budgets import (
 )
 from helmdash.core.budgets.learned_windows import (
     OUTSIDE,
+    TOLD,
     Limit,
     LimitSource,
     RowLimit,
@@ -586,7 +587,7 @@ def _tried(
     stands = row.stored()
     if window_after(by, stands, {**stands, **values}) is not WindowBy.OPERATOR:
         return replace(row, **values), by
-    if today.source in (LimitSource.SERVER, LimitSource.REFUSAL):
+    if today.source in TOLD:
         values = {"context_length": today.tokens, **values}
     return replace(row, **values, window_by=WindowBy.OPERATOR), WindowBy.OPERATOR
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import Health, assess, suspected_cut, without_limit
-from helmdash.core.budgets.learned_windows import OUTSIDE, disproves
+from helmdash.core.budgets.learned_windows import OUTSIDE, LimitSource, disproves
 from helmdash.core.values import quick_value
 
 # Many texts in one request: their sum says nothing of the window of each.
@@ -42,8 +42,10 @@ def judge_health(
         and is_success
         and purpose not in _SUMMED_PURPOSES
     )
-    if is_proof and not is_operators(budget):
-        # Nothing that was just shown to be wrong turns a call red.
+    is_of_each = purpose in _SUMMED_PURPOSES and budget.limit_source is LimitSource.PUBLISHED
+    if is_of_each or (is_proof and not is_operators(budget)):
+        # Nothing that was just shown to be wrong turns a call red, nor a published window of one
+        # text a sum of many.
         health = without_limit(health, budget)
     return Judgement(suspected_cut(health) if is_cut else health, is_proof)
 

@@ -58,6 +58,8 @@ class WindowBy(StrEnum):
 OUTSIDE = frozenset(
     {LimitSource.REFUSAL, LimitSource.SERVER, LimitSource.PUBLISHED, LimitSource.CLIENT}
 )
+# Of these, what holds for whoever asks: a client's word is of its session.
+TOLD = OUTSIDE - {LimitSource.CLIENT}
 
 
 @answer("LimitDisproved")

@@ -69,6 +69,8 @@ class PublishedList:
         """What is published of a model key (core.budgets.model_names); None: nothing, or of a bare
         name by several makers. What another server calls by a vendor's name has its own window."""
         provider, slash, name = key.partition("/")
+        if not slash and ":" in key:
+            return None  # with a tag, as Ollama has them: a model of a server of one's own
         if not slash:
             found = [each for maker in self._makers if (each := self._named(maker, key))]
             return found[0] if len(found) == 1 else None

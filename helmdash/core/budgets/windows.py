@@ -19,12 +19,19 @@ def wanted_window(budget: EffectiveBudget) -> int:
     The advertised window where the row has one; else the prompt's limit with the reply on top: in
     a window of the bare prompt limit, a prompt that just fits would have no room for its answer.
     """
-    if budget.limit_tokens is not None and budget.limit_source in OUTSIDE:
-        return budget.limit_tokens  # told by somebody who knows better than the row
+    limit = _limit_here(budget)
+    if limit is not None and budget.limit_source in OUTSIDE:
+        return limit  # told by somebody who knows better than the row
     if budget.context_length is not None and budget.context_length > 0:
         return budget.context_length
-    prompt = budget.limit_tokens if budget.limit_tokens is not None else budget.input_tokens
+    prompt = limit if limit is not None else budget.input_tokens
     return prompt + budget.output_tokens
+
+
+def _limit_here(budget: EffectiveBudget) -> int | None:
+    """The limit that a server may be asked for: what a vendor publishes is the window of its own
+    servers, and may be more than another one has memory for."""
+    return None if budget.limit_source is LimitSource.PUBLISHED else budget.limit_tokens
 
 
 def served_window(budget: EffectiveBudget, most: int | None) -> int | None:
@@ -33,7 +40,7 @@ def served_window(budget: EffectiveBudget, most: int | None) -> int | None:
 
     most None: nobody says. The fallback row tells nothing about a model, so alone it is not enough.
     """
-    if most is None and budget.limit_tokens is None:
+    if most is None and _limit_here(budget) is None:
         return None
     wanted = wanted_window(budget)
     return wanted if most is None else min(wanted, most)

@@ -11,13 +11,16 @@ from genai_prices.data import providers
 from helmdash.core.budgets.budget_rules import budget_problems
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import EffectiveBudget
+from helmdash.core.budgets.judged import judge_health
 from helmdash.core.budgets.learned_windows import (
     LimitSource,
     WindowBy,
     WindowReport,
     WindowSource,
 )
+from helmdash.core.budgets.levels import Level
 from helmdash.core.budgets.published import PublishedFigures, PublishedList, read_published
+from helmdash.core.budgets.windows import served_window
 from tests.builders import make_spec
 from tests.factories import NOW
 from tests.support.published_models import LIST, made
@@ -78,6 +81,7 @@ def test_a_model_finds_what_the_package_finds_for_it() -> None:
         ("x-ai/other", None),
         ("grok-4", FIGURES),
         ("llama", None),  # a reseller's
+        ("grok-4:8b", None),  # of a server of one's own
         ("shared", None),  # of two makers
         ("box/x-ai/grok-4", None),  # another server's own
         ("", None),
@@ -163,3 +167,19 @@ def test_only_the_fallback_says_so() -> None:
     table = BudgetTable([make_spec(uses_published_list=True)], published=KNOWN)
     assert not table.row_to_edit("acme/new", project="1").uses_published_list
     assert table.row_to_edit("", project="1").uses_published_list
+
+
+def test_no_server_is_asked_for_the_window_that_a_vendor_publishes() -> None:
+    budget = effective()
+
+    assert served_window(budget, None) is None
+    assert served_window(budget, 131_072) == budget.input_tokens + budget.output_tokens
+    told = replace(budget, limit_source=LimitSource.SERVER)
+    assert served_window(told, None) == 256_000
+
+
+@pytest.mark.parametrize("purpose", ["embedding", "rerank", "chat"])
+def test_many_texts_in_one_request_are_not_held_against_the_window_of_each(purpose: str) -> None:
+    level = judge_health(300_000, effective(), is_success=False, purpose=purpose).health.level
+
+    assert level is (Level.CRITICAL if purpose == "chat" else Level.UNKNOWN)
