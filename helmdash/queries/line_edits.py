@@ -17,10 +17,10 @@ from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget
 from helmdash.core.budgets.health import Health, HealthReason, assess
 from helmdash.core.budgets.judged import is_operators
-from helmdash.core.budgets.learned_windows import TOLD, LimitSource, WindowBy
+from helmdash.core.budgets.learned_windows import TOLD, LimitSource
 from helmdash.core.budgets.levels import Level
 from helmdash.core.budgets.model_names import split_window
-from helmdash.core.budgets.window_edits import window_after
+from helmdash.core.budgets.window_edits import with_told_window
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls.calls import CallView
 from helmdash.queries.conversations.care import NeedsAttention
@@ -198,10 +198,9 @@ def own_edit(*, project_id: int, model: str, model_key: str, changes: Mapping[st
     """Which row an edit for one model in one project is made to: the project's own, or a new one
     beside the row of every project; the fallback's figures get the model's id as their key.
 
-    changes: figures by name. Where the word of a server or a refusal is in force, the row is that
-    of this model alone. Where the figures make the window (core.budgets.window_edits), the row's
-    counts from then on, so that word becomes the row's window: a lower ceiling of prompts is not to
-    bring the limit down to it.
+    changes: figures by name. Where others than the row told the window in force, the row is that of
+    this model alone, and what they told becomes its window where the figures speak of it
+    (core.budgets.window_edits).
     """
     table = budgets.table(project_id=project_id)
     return own_edit_in(
@@ -213,15 +212,12 @@ def own_edit_in(
     table: BudgetTable, *, project_id: int, model: str, model_key: str, changes: Mapping[str, Any]
 ) -> OwnEdit:
     """As `own_edit`, of a table that is at hand. No query."""
-    window = _told_window(table.lookup(model, key=model_key))
-    if window is None:
-        row = table.row_to_edit(table.key_to_edit(model), project=str(project_id))
-        return OwnEdit(row=row, changes=changes)
-    row = table.row_to_edit(split_window(model.strip()).model, project=str(project_id))
-    stands = row.stored()
-    if window_after(row.window_by, stands, {**stands, **changes}) is not WindowBy.OPERATOR:
-        return OwnEdit(row=row, changes=changes)
-    return OwnEdit(row=row, changes={"context_length": window, **changes})
+    told = _told_window(table.lookup(model, key=model_key))
+    key = table.key_to_edit(model) if told is None else split_window(model.strip()).model
+    row = table.row_to_edit(key, project=str(project_id))
+    return OwnEdit(
+        row=row, changes=with_told_window(row.window_by, row.stored(), changes, told=told)
+    )
 
 
 def lines_of_row(*, project_id: int, subject: Subject) -> Lines:

@@ -56,7 +56,7 @@ from helmdash.core.budgets.published import (
     prices_beside,
 )
 from helmdash.core.budgets.trials import Arm, InTrial, TrialRule
-from helmdash.core.budgets.window_edits import window_after
+from helmdash.core.budgets.window_edits import window_after, with_told_window
 
 # Generations between two hard guidances where a row sets none ("Context Health Monitor").
 DEFAULT_CAUTION_CADENCE = 10
@@ -272,11 +272,13 @@ class BudgetTable:
                 return row
         if alike:
             return replace(alike[0], budget_id=None, project=project)
-        ruled = replace(self._row_as_ruled(wanted), key=key.strip(), uses_published_list=False)
-        return replace(ruled, budget_id=None, project=project)
+        ruled = self._ruled(wanted, self._match(wanted))
+        return replace(
+            ruled, key=key.strip(), uses_published_list=False, budget_id=None, project=project
+        )
 
-    def _row_as_ruled(self, wanted: str) -> BudgetSpec:
-        match = self._match(wanted)
+    def _ruled(self, wanted: str, match: _Match) -> BudgetSpec:
+        """The matching row as it rules the id."""
         if match.rule is MatchRule.FALLBACK:
             return replace(match.row, window_by=WindowBy.FALLBACK)
         return _freed(match.row, self._rows[""]) if _is_freed(wanted, match) else match.row
@@ -380,16 +382,14 @@ class BudgetTable:
         return None
 
     def _effective(self, question: _Question, match: _Match) -> EffectiveBudget:
-        row, rule = match.row, match.rule
-        if _is_freed(_wanted(question.asked), match):
-            row, rule = _freed(row, self._rows[""]), MatchRule.FREE_SUFFIX
-        by = WindowBy.FALLBACK if rule is MatchRule.FALLBACK else row.window_by
+        wanted = _wanted(question.asked)
+        row = self._ruled(wanted, match)
+        rule = MatchRule.FREE_SUFFIX if _is_freed(wanted, match) else match.rule
         published = self._published_of(question)
         trial = self._trial_of(question)
         if trial is not None and trial[1] is Arm.SUGGESTED:
-            today = self._limit(question, match, row, by, published)
-            row, by = _tried(row, by, trial[0].changes, today)
-        limit = self._limit(question, match, row, by, published)
+            row = _tried(row, trial[0].changes, self._limit(question, match, row, published))
+        limit = self._limit(question, match, row, published)
         own_lines = row.optimal_max_tokens, row.critical_max_tokens
         if limit.source in OUTSIDE and limit.tokens is not None:
             lines = lines_that_fit(*own_lines, limit=limit.tokens)
@@ -439,13 +439,13 @@ class BudgetTable:
         question: _Question,
         match: _Match,
         row: BudgetSpec,
-        by: WindowBy,
         published: PublishedFigures | None,
     ) -> Limit:
-        """by: whose word the row's window is of this model."""
+        """row: as it rules the model."""
+        is_unknown = row.window_by is WindowBy.FALLBACK
         key = question.key or self.key_of(question.asked)
         learned = self.learned(key)
-        if not learned and by is WindowBy.FALLBACK:
+        if not learned and is_unknown:
             # No provider that rows know: what stands before the slash may be a publisher's name.
             learned = self._learned_by_name(key)
         if question.server_window is not None:
@@ -456,7 +456,7 @@ class BudgetTable:
         wanted = _wanted(question.asked)
         respelt = _respell(wanted, match.alias) if match.alias else None
         return choose_limit(
-            None if by is WindowBy.FALLBACK else _row_limit(row),
+            None if is_unknown else _row_limit(row),
             learned,
             published=published.context_length if published else None,
             client_window=question.client_window or split_window(question.asked).window,
@@ -576,20 +576,19 @@ def _freed(row: BudgetSpec, fallback: BudgetSpec) -> BudgetSpec:
     )
 
 
-def _tried(
-    row: BudgetSpec, by: WindowBy, changes: Mapping[str, Any], today: Limit
-) -> tuple[BudgetSpec, WindowBy]:
-    """The row as accepting the changes would leave it (queries.line_edits.own_edit), and whose word
-    its window is then. by: whose it is; today: the limit of the row as it is."""
-    values: dict[str, Any] = {
+def _tried(row: BudgetSpec, changes: Mapping[str, Any], today: Limit) -> BudgetSpec:
+    """The row as accepting the changes would leave it (queries.line_edits.own_edit). today: the
+    limit of the row as it is."""
+    values = {
         each.name: each.read(changes[each.name]) for each in STORED_FIELDS if each.name in changes
     }
     stands = row.stored()
-    if window_after(by, stands, {**stands, **values}) is not WindowBy.OPERATOR:
-        return replace(row, **values), by
-    if today.source in TOLD:
-        values = {"context_length": today.tokens, **values}
-    return replace(row, **values, window_by=WindowBy.OPERATOR), WindowBy.OPERATOR
+    told = today.tokens if today.source in TOLD else None
+    edited: dict[str, Any] = {
+        **stands,
+        **with_told_window(row.window_by, stands, values, told=told),
+    }
+    return replace(row, **edited, window_by=window_after(row.window_by, stands, edited))
 
 
 def _row_limit(row: BudgetSpec) -> RowLimit:

@@ -25,6 +25,20 @@ def window_after(by: WindowBy, was: Mapping[str, Any], now: Mapping[str, Any]) -
     return WindowBy.OPERATOR if confirmed or not is_same_window(by, was, now) else by
 
 
+def with_told_window(
+    by: WindowBy, was: Mapping[str, Any], changes: Mapping[str, Any], *, told: int | None
+) -> Mapping[str, Any]:
+    """The figures that an edit of a model stores, by name. told: the window (tokens) in force that
+    others told; None: none.
+
+    Where the edit speaks of the window the row's counts from then on, so what was told becomes the
+    row's unless the edit names another one: a lower ceiling of prompts is not to bring the limit
+    down to it.
+    """
+    speaks = window_after(by, was, {**was, **changes}) is WindowBy.OPERATOR
+    return {"context_length": told, **changes} if speaks and told is not None else changes
+
+
 def is_same_window(by: WindowBy, was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether figures that make the window of a row are the same. by: whose word it was."""
     return _window(by, was) == _window(by, now)
