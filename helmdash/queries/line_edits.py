@@ -17,10 +17,9 @@ from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget
 from helmdash.core.budgets.health import Health, HealthReason, assess
 from helmdash.core.budgets.judged import is_operators
-from helmdash.core.budgets.learned_windows import TOLD, LimitSource
+from helmdash.core.budgets.learned_windows import TOLD, LimitSource, with_told_window
 from helmdash.core.budgets.levels import Level
 from helmdash.core.budgets.model_names import split_window
-from helmdash.core.budgets.window_edits import with_told_window
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls.calls import CallView
 from helmdash.queries.conversations.care import NeedsAttention
@@ -200,7 +199,7 @@ def own_edit(*, project_id: int, model: str, model_key: str, changes: Mapping[st
 
     changes: figures by name. Where others than the row told the window in force, the row is that of
     this model alone, and what they told becomes its window where the figures speak of it
-    (core.budgets.window_edits).
+    (core.budgets.learned_windows).
     """
     table = budgets.table(project_id=project_id)
     return own_edit_in(

@@ -1,14 +1,12 @@
-"""Budget tables: which row of figures governs a model, and why.
+"""Budget tables: the budget that holds for a model, of the row that governs it (row_matching) and
+of what others tell of it.
 
-Aliases and the `:free` rule are ours (helmdeck ADR 050 has the rows). Ids compare trimmed and
-without regard to letter case. The order is exact key, longest prefix, alias (only where no row of
-its own matches), the `:free` rule on whichever row won, fallback. A name without a tag is exactly
-the one with Ollama's tag `:latest`, too.
+The `:free` rule, on whichever row won, is ours (helmdeck ADR 050 has the rows).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -19,7 +17,6 @@ from helmdash.core.budgets.budgets import (
     Alias,
     BudgetFigures,
     BudgetSpec,
-    Candidate,
     EffectiveBudget,
     MatchRule,
     PromptVariant,
@@ -39,11 +36,11 @@ from helmdash.core.budgets.learned_windows import (
     WindowSource,
     choose_limit,
     variant_of,
+    window_after,
+    with_told_window,
 )
 from helmdash.core.budgets.lines import lines_of, lines_that_fit
 from helmdash.core.budgets.model_names import (
-    FREE_SUFFIX,
-    LATEST_TAG,
     bare_name,
     model_key,
     spellings_of,
@@ -55,8 +52,15 @@ from helmdash.core.budgets.published import (
     PublishedList,
     prices_beside,
 )
+from helmdash.core.budgets.row_matching import (
+    RowMatch,
+    RowMatcher,
+    is_freed,
+    normalised,
+    respell,
+    wanted_id,
+)
 from helmdash.core.budgets.trials import Arm, InTrial, TrialRule
-from helmdash.core.budgets.window_edits import window_after, with_told_window
 
 # Generations between two hard guidances where a row sets none ("Context Health Monitor").
 DEFAULT_CAUTION_CADENCE = 10
@@ -81,15 +85,6 @@ class _Question(NamedTuple):
 
 # The same, as it was asked.
 _Asked = tuple[str, str | None, int | None, int | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Match:
-    """The row that governs an id, before the `:free` rule; the alias that led to it, if any."""
-
-    row: BudgetSpec
-    rule: MatchRule
-    alias: Alias | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,14 +126,12 @@ class BudgetTable:
     ) -> None:
         """`windows`: what was learned from outside. `variants`: what clients may ask for.
         `published`: where the fallback row asks for it, what holds where no row knows better."""
-        self._all = tuple(budgets)
-        self._rows = _governing_rows(self._all)
-        if "" not in self._rows:
+        self._matcher = RowMatcher(tuple(budgets), aliases)
+        if "" not in self._matcher.governing:
             raise MissingFallback("the budget table needs an enabled fallback row (empty key)")
-        # Longest prefix first; a blank prefix would swallow every id, so it is no alias.
-        usable = (alias for alias in aliases if _normalised(alias.prefix))
-        self._aliases = tuple(sorted(usable, key=lambda alias: -len(_normalised(alias.prefix))))
-        self._spellings = spellings_of([(alias.prefix, alias.target) for alias in self._aliases])
+        self._spellings = spellings_of(
+            [(alias.prefix, alias.target) for alias in self._matcher.aliases]
+        )
         self._windows: dict[str, dict[WindowSource, WindowReport]] = {}
         for window in windows:
             self._windows.setdefault(window.key, {})[window.source] = window
@@ -170,7 +163,7 @@ class BudgetTable:
         known = self._memory.get(asked)
         if known is None:
             question = _Question(model.strip(), key, client_window, server_window)
-            known = self._effective(question, self._match(_wanted(question.asked)))
+            known = self._effective(question, self._matcher.match(wanted_id(question.asked)))
             if len(self._memory) >= _MEMORY_ENTRIES:
                 self._memory.clear()
             self._memory[asked] = known
@@ -180,8 +173,8 @@ class BudgetTable:
     def parts(self) -> TableParts:
         """All that the table is made of."""
         return TableParts(
-            rows=self._all,
-            aliases=self._aliases,
+            rows=self._matcher.all,
+            aliases=self._matcher.aliases,
             windows=tuple(report for found in self._windows.values() for report in found.values()),
             variants=self._variants,
             published=self._published,
@@ -233,7 +226,9 @@ class BudgetTable:
 
     def _as_edited(self, row: BudgetSpec) -> BudgetSpec:
         if row.budget_id is not None:
-            was = next((each for each in self._all if each.budget_id == row.budget_id), None)
+            was = next(
+                (each for each in self._matcher.all if each.budget_id == row.budget_id), None
+            )
         elif row.project is not None:
             was = self.row_to_edit(row.key, project=row.project)
         else:
@@ -257,7 +252,7 @@ class BudgetTable:
 
     def window_by(self, budget_id: int) -> WindowBy | None:
         """Whose word the window of a row is; None: there is no such row (any more)."""
-        found = (row.window_by for row in self._all if row.budget_id == budget_id)
+        found = (row.window_by for row in self._matcher.all if row.budget_id == budget_id)
         return next(found, None)
 
     def row_to_edit(self, key: str, *, project: str) -> BudgetSpec:
@@ -265,35 +260,35 @@ class BudgetTable:
         one (budget_id None) with the figures of every project's row of that key, or else of the
         row that governs an id like the key, lowered where that is a `:free` one: a row of its own
         is lowered no more."""
-        wanted = _normalised(key)
-        alike = [row for row in self._all if _normalised(row.key) == wanted]
+        wanted = normalised(key)
+        alike = [row for row in self._matcher.all if normalised(row.key) == wanted]
         for row in alike:
             if row.project == project:
                 return row
         if alike:
             return replace(alike[0], budget_id=None, project=project)
-        ruled = self._ruled(wanted, self._match(wanted))
+        ruled = self._ruled(wanted, self._matcher.match(wanted))
         return replace(
             ruled, key=key.strip(), uses_published_list=False, budget_id=None, project=project
         )
 
-    def _ruled(self, wanted: str, match: _Match) -> BudgetSpec:
+    def _ruled(self, wanted: str, match: RowMatch) -> BudgetSpec:
         """The matching row as it rules the id."""
         if match.rule is MatchRule.FALLBACK:
             return replace(match.row, window_by=WindowBy.FALLBACK)
-        return _freed(match.row, self._rows[""]) if _is_freed(wanted, match) else match.row
+        return _freed(match.row, self._matcher.fallback) if is_freed(wanted, match) else match.row
 
     def key_to_edit(self, model: str) -> str:
         """The key of the row that an edit for one model is made to: that of the row which governs
         it; the model's own where that row holds for many others."""
         asked = split_window(model.strip()).model
-        match = self._match(_wanted(asked))
-        is_wide = match.rule is MatchRule.FALLBACK or _is_freed(_wanted(asked), match)
+        match = self._matcher.match(wanted_id(asked))
+        is_wide = match.rule is MatchRule.FALLBACK or is_freed(wanted_id(asked), match)
         return asked if is_wide else match.row.key
 
     def row_of(self, model: str) -> BudgetSpec:
         """The row that governs a model id, as it is stored."""
-        return self._match(_wanted(model.strip())).row
+        return self._matcher.match(wanted_id(model.strip())).row
 
     def name_of(self, model: str, *, served: str) -> str | None:
         """The id that rows know a model by, where that is not the one it was asked for by; None: it
@@ -340,8 +335,8 @@ class BudgetTable:
     def resolve(self, model: str) -> Resolution:
         """Look a model up and explain it: every rule that could have applied, and which did."""
         asked = model.strip()
-        wanted = _wanted(asked)
-        match = self._match(wanted)
+        wanted = wanted_id(asked)
+        match = self._matcher.match(wanted)
         budget = self._effective(_Question(asked), match)
         return Resolution(
             model=asked,
@@ -349,7 +344,7 @@ class BudgetTable:
             matched_key=match.row.key,
             rule=budget.rule,
             budget_id=match.row.budget_id,
-            candidates=tuple(self._explain(wanted, match, budget.rule)),
+            candidates=tuple(self._matcher.explain(wanted, match, budget.rule)),
         )
 
     def _copy(self) -> BudgetTable:
@@ -358,33 +353,10 @@ class BudgetTable:
         found._memory, found._for_arms, found._names = {}, {}, {}
         return found
 
-    def _match(self, wanted: str) -> _Match:
-        row = self._own_row(wanted)
-        if row is not None:
-            rule = MatchRule.EXACT if _is_exact(row, wanted) else MatchRule.PREFIX
-            return _Match(row=row, rule=rule)
-        for alias in self._aliases:
-            respelled = _respell(wanted, alias)
-            row = self._own_row(respelled) if respelled else None
-            if row is not None:
-                return _Match(row=row, rule=MatchRule.ALIAS, alias=alias)
-        return _Match(row=self._rows[""], rule=MatchRule.FALLBACK)
-
-    def _own_row(self, wanted: str) -> BudgetSpec | None:
-        """Find the row with the longest key that starts the id (the id itself is the longest)."""
-        row = self._rows.get(wanted) or self._rows.get(wanted + LATEST_TAG) if wanted else None
-        if row is not None:
-            return row
-        for end in range(len(wanted) - 1, 0, -1):
-            row = self._rows.get(wanted[:end])
-            if row is not None:
-                return row
-        return None
-
-    def _effective(self, question: _Question, match: _Match) -> EffectiveBudget:
-        wanted = _wanted(question.asked)
+    def _effective(self, question: _Question, match: RowMatch) -> EffectiveBudget:
+        wanted = wanted_id(question.asked)
         row = self._ruled(wanted, match)
-        rule = MatchRule.FREE_SUFFIX if _is_freed(wanted, match) else match.rule
+        rule = MatchRule.FREE_SUFFIX if is_freed(wanted, match) else match.rule
         published = self._published_of(question)
         trial = self._trial_of(question)
         if trial is not None and trial[1] is Arm.SUGGESTED:
@@ -420,7 +392,7 @@ class BudgetTable:
         """Who set the figures that a row goes by where nobody tells its window: in a copy of the
         fallback's, whoever set those."""
         by = row.window_by
-        return self._rows[""].window_by if by is WindowBy.FALLBACK else by
+        return self._matcher.fallback.window_by if by is WindowBy.FALLBACK else by
 
     def _trial_of(self, question: _Question) -> tuple[TrialRule, Arm] | None:
         """The trial of the model that this table is made for, and the arm."""
@@ -430,14 +402,14 @@ class BudgetTable:
 
     def _published_of(self, question: _Question) -> PublishedFigures | None:
         """What the list says of the model; None: nothing, or the fallback row asks for no list."""
-        if not self._rows[""].uses_published_list:
+        if not self._matcher.fallback.uses_published_list:
             return None
         return self._published.find(question.key or self.key_of(question.asked))
 
     def _limit(
         self,
         question: _Question,
-        match: _Match,
+        match: RowMatch,
         row: BudgetSpec,
         published: PublishedFigures | None,
     ) -> Limit:
@@ -453,8 +425,8 @@ class BudgetTable:
             known = learned.get(WindowSource.SERVER)
             if known is None or known.tokens != told.tokens:
                 learned = {**learned, WindowSource.SERVER: told}
-        wanted = _wanted(question.asked)
-        respelt = _respell(wanted, match.alias) if match.alias else None
+        wanted = wanted_id(question.asked)
+        respelt = respell(wanted, match.alias) if match.alias else None
         return choose_limit(
             None if is_unknown else _row_limit(row),
             learned,
@@ -462,102 +434,6 @@ class BudgetTable:
             client_window=question.client_window or split_window(question.asked).window,
             variant=variant_of({key, wanted, respelt or wanted}, self._variants),
         )
-
-    def _explain(self, wanted: str, match: _Match, final: MatchRule) -> Iterator[Candidate]:
-        yield from self._explain_rows(wanted, match, final)
-        yield from self._explain_aliases(wanted, match, final)
-        if final is MatchRule.FREE_SUFFIX:
-            yield Candidate(
-                key=match.row.key,
-                rule=final,
-                won=True,
-                why="The id ends in :free and the row's key does not, so the row's figures are "
-                "lowered to those of a free route.",
-            )
-        won = final is MatchRule.FALLBACK
-        why = "No row and no alias matches." if won else "A row matches, so it is not needed."
-        yield Candidate(key="", rule=MatchRule.FALLBACK, won=won, why=why)
-
-    def _explain_rows(self, wanted: str, match: _Match, final: MatchRule) -> Iterator[Candidate]:
-        matching = [
-            row
-            for row in self._all
-            if row.key.strip() and (_starts(wanted, row.key) or _is_exact(row, wanted))
-        ]
-        for row in sorted(matching, key=lambda row: -len(_normalised(row.key))):
-            rule = MatchRule.EXACT if _is_exact(row, wanted) else MatchRule.PREFIX
-            won = row is match.row and final is rule
-            why = self._why_row(row, match, wanted, won=won)
-            yield Candidate(key=row.key, rule=rule, won=won, why=why)
-
-    def _why_row(self, row: BudgetSpec, match: _Match, wanted: str, *, won: bool) -> str:
-        if won and match.rule is MatchRule.EXACT and not _starts(wanted, row.key):
-            return f"The id is this key: a name without a tag is {LATEST_TAG[1:]} at Ollama."
-        if won:
-            exact = match.rule is MatchRule.EXACT
-            return "The id is this key." if exact else "The longest key that starts the id."
-        if not row.enabled:
-            return "The row is disabled."
-        if row is match.row:
-            return "The best matching row; the :free rule then lowers its figures."
-        if self._rows[_normalised(row.key)] is not row:
-            return "Another row has the same key and goes before it (a project's before a global)."
-        if not _starts(wanted, row.key):
-            return f"The id itself is a key: {match.row.key}."
-        return f"A longer key matches: {match.row.key}."
-
-    def _explain_aliases(self, wanted: str, match: _Match, final: MatchRule) -> Iterator[Candidate]:
-        for alias in self._aliases:
-            respelled = _respell(wanted, alias)
-            if respelled is None:
-                continue
-            row = self._own_row(respelled)
-            led_here = alias is match.alias
-            yield Candidate(
-                key=row.key if row else alias.target,
-                rule=MatchRule.ALIAS,
-                won=led_here and final is MatchRule.ALIAS,
-                why=f"{alias.prefix} is another spelling of {alias.target}; "
-                + _why_alias(respelled, row, match, led_here=led_here),
-            )
-
-
-def _why_alias(respelled: str, row: BudgetSpec | None, match: _Match, *, led_here: bool) -> str:
-    if led_here:
-        return f"looked up as {respelled}."
-    if match.rule in (MatchRule.EXACT, MatchRule.PREFIX):
-        return "not used, since a row of its own matches."
-    if row is None:
-        return f"no row matches {respelled}."
-    return "a longer alias matches."
-
-
-def _governing_rows(budgets: Iterable[BudgetSpec]) -> dict[str, BudgetSpec]:
-    """Index the enabled rows by normalised key; a project's row first, else the first given."""
-    rows: dict[str, BudgetSpec] = {}
-    for row in budgets:
-        key = _normalised(row.key)
-        standing = rows.get(key)
-        outranks = standing is None or (row.project is not None and standing.project is None)
-        if row.enabled and outranks:
-            rows[key] = row
-    return rows
-
-
-def _respell(wanted: str, alias: Alias) -> str | None:
-    """Rewrite an id by an alias; None where the alias does not apply."""
-    prefix = _normalised(alias.prefix)
-    if not wanted.startswith(prefix):
-        return None
-    return _normalised(alias.target) + wanted[len(prefix) :]
-
-
-def _is_freed(wanted: str, match: _Match) -> bool:
-    return (
-        match.rule is not MatchRule.FALLBACK
-        and wanted.endswith(FREE_SUFFIX)
-        and FREE_SUFFIX not in _normalised(match.row.key)
-    )
 
 
 def _freed(row: BudgetSpec, fallback: BudgetSpec) -> BudgetSpec:
@@ -614,20 +490,3 @@ def _row_limit(row: BudgetSpec) -> RowLimit:
 def _variant_of(tier: Tier) -> PromptVariant:
     """One step is asked of a model whose structured output breaks under load (helmdeck ADR 053)."""
     return PromptVariant.FULL_STEPS if has_full_trust(tier) else PromptVariant.SINGLE_PICK
-
-
-def _is_exact(row: BudgetSpec, wanted: str) -> bool:
-    return _normalised(row.key) in (wanted, wanted + LATEST_TAG)
-
-
-def _starts(wanted: str, key: str) -> bool:
-    return wanted.startswith(_normalised(key))
-
-
-def _wanted(model_id: str) -> str:
-    """An id as rows are asked for it: without the suffix that names a window."""
-    return split_window(_normalised(model_id)).model
-
-
-def _normalised(model_id: str) -> str:
-    return model_id.strip().lower()

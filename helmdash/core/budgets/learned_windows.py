@@ -8,6 +8,9 @@ for the model (`Variant`), and alone where nothing else is known.
 
 A prompt that was answered although it is far longer than a limit proves that limit wrong. Whoever
 told it is then passed over, unless it is an operator, who decides.
+
+Whoever edits another figure of a row, a price say, has said nothing of its window: what servers and
+refusals tell of it counts as before (`window_after`).
 """
 
 from __future__ import annotations
@@ -16,10 +19,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from helmdash.answers import BLANK_IS_NULL, HIDDEN, Doc, JsonName, answer
 
+# What makes the window of a row.
+_LENGTHS = ("context_length", "input_length")
 # A count may differ from the provider's own by some percent; beyond, the limit is disproved.
 _DISPROOF_PERCENT = 110
 
@@ -255,3 +260,42 @@ def _is_later(claim: WindowClaim, proof: WindowReport) -> bool:
         return False
     claimed = (claim.told_at or claim.seen_at, claim.seen_at)
     return claimed > (proof.told_at or proof.seen_at, proof.seen_at)
+
+
+def window_after(by: WindowBy, was: Mapping[str, Any], now: Mapping[str, Any]) -> WindowBy:
+    """Whose word a row's window is, which was `by`'s before an edit: the operator's where a figure
+    that makes the window has changed, or where none has at all, which confirms it. There is none to
+    confirm where nobody knows one.
+
+    was, now: all figures of the row by name, before and after the edit.
+    """
+    confirmed = was == now and by is not WindowBy.FALLBACK
+    return WindowBy.OPERATOR if confirmed or not is_same_window(by, was, now) else by
+
+
+def with_told_window(
+    by: WindowBy, was: Mapping[str, Any], changes: Mapping[str, Any], *, told: int | None
+) -> Mapping[str, Any]:
+    """The figures that an edit of a model stores, by name. told: the window (tokens) in force that
+    others told; None: none.
+
+    Where the edit speaks of the window the row's counts from then on, so what was told becomes the
+    row's unless the edit names another one: a lower ceiling of prompts is not to bring the limit
+    down to it.
+    """
+    speaks = window_after(by, was, {**was, **changes}) is WindowBy.OPERATOR
+    return {"context_length": told, **changes} if speaks and told is not None else changes
+
+
+def is_same_window(by: WindowBy, was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether figures that make the window of a row are the same. by: whose word it was."""
+    return _window(by, was) == _window(by, now)
+
+
+def _window(by: WindowBy, figures: Mapping[str, Any]) -> tuple[int | None, ...]:
+    """What makes the window: the lengths, and where there are none the prompt and the reply. A
+    window that nobody knows is not told by a longer reply."""
+    names = list(_LENGTHS)
+    if not any(figures[name] for name in _LENGTHS):
+        names += ["input_tokens"] if by is WindowBy.FALLBACK else ["input_tokens", "output_tokens"]
+    return tuple(figures[name] for name in names)

@@ -17,8 +17,7 @@ from django.db.models import Q
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budgets import STORED_FIELDS, BudgetSpec
-from helmdash.core.budgets.learned_windows import WindowBy
-from helmdash.core.budgets.window_edits import window_after
+from helmdash.core.budgets.learned_windows import WindowBy, window_after
 from helmdash.queries.budgets.budgets import BudgetRow, find
 from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import Budget

@@ -14,8 +14,7 @@ from typing import Any, Final
 from django.db.models import Q
 
 from helmdash.core.budgets.budgets import STORED_FIELDS
-from helmdash.core.budgets.learned_windows import WindowBy
-from helmdash.core.budgets.window_edits import is_same_window, window_after
+from helmdash.core.budgets.learned_windows import WindowBy, is_same_window, window_after
 from helmdash.records.models import Budget
 from helmdash.records.models.budgets import REVERTED_REASON, SHIPPED_REASON
 
