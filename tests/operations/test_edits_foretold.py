@@ -21,15 +21,14 @@ from helmdash.operations.budgets.lines import change_lines
 from helmdash.operations.budgets.rows import RowEdit, edit_rows
 from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.operations.evidence import deciding, trialling
-from helmdash.operations.whatif import asking
 from helmdash.queries.access.access import ProjectInfo
 from helmdash.queries.budgets import budget_use, budgets
 from helmdash.queries.evidence.limits_after import limits_after
 from helmdash.queries.evidence.suggestions import view_of
 from helmdash.queries.line_edits import Subject, lines_of_row, try_lines
-from helmdash.queries.whatif.what_ifs import find_row, judge_of
 from helmdash.records.models import Suggestion
 from tests.factories import NOW, make_capture, make_suggestion, record
+from tests.operations.test_whose_window import applied_what_if
 from tests.recording.support import make_ruled_project
 
 OWN, COPIED, UNKNOWN = "acme/own", "acme/copied", "acme/zed"
@@ -106,19 +105,8 @@ def by_lines(project: ProjectInfo, model: str, changes: Changes) -> EffectiveBud
 
 def by_a_what_if(project: ProjectInfo, model: str, changes: Changes) -> EffectiveBudget:
     table, today = budgets.table(project_id=project.id), effective(project, model)
-    asked = asking.ask(
-        actor=SHELL,
-        project_id=project.id,
-        edits=[{"key": table.key_to_edit(model), "changes": changes}],
-        title="",
-        since=None,
-        until=None,
-        now=NOW,
-    )
-    row = find_row(project_id=project.id, name=asked.id)
-    assert row is not None
-    judge, key = judge_of(row), table.key_of(model)
-    asking.apply(actor=SHELL, project_id=project.id, name=asked.id, now=NOW)
+    key = table.key_of(model)
+    judge = applied_what_if(project, table.key_to_edit(model), changes)
     assert figures(judge.was.lookup(model, key=key)) == figures(today)
     return judge.now.lookup(model, key=key)
 

@@ -14,6 +14,7 @@ import pytest
 from helmdash.core.access.permissions import SHELL, MemberRole, Person
 from helmdash.core.budgets.health import assess
 from helmdash.core.budgets.windows import with_room_of
+from helmdash.core.whatif.calls import Judge
 from helmdash.operations.budgets.editing import create_budget
 from helmdash.operations.budgets.lines import change_lines
 from helmdash.operations.budgets.reverting import revert_edits
@@ -59,11 +60,12 @@ def in_the_table(project: ProjectInfo, model: str, changes: Mapping[str, Any]) -
     edit_rows(actor=editor, project_id=project.id, edits=[edit])
 
 
-def by_a_what_if(project: ProjectInfo, model: str, changes: Mapping[str, Any]) -> None:
+def applied_what_if(project: ProjectInfo, key: str, changes: Mapping[str, Any]) -> Judge:
+    """Ask what an edit of a row would do, and make it: the budgets that were compared."""
     asked = asking.ask(
         actor=SHELL,
         project_id=project.id,
-        edits=[{"key": model, "changes": changes}],
+        edits=[{"key": key, "changes": changes}],
         title="",
         since=None,
         until=None,
@@ -71,8 +73,13 @@ def by_a_what_if(project: ProjectInfo, model: str, changes: Mapping[str, Any]) -
     )
     row = find_row(project_id=project.id, name=asked.id)
     assert row is not None
-    expected = judge_of(row).now.lookup(model)
+    judge = judge_of(row)
     asking.apply(actor=SHELL, project_id=project.id, name=asked.id, now=NOW)
+    return judge
+
+
+def by_a_what_if(project: ProjectInfo, model: str, changes: Mapping[str, Any]) -> None:
+    expected = applied_what_if(project, model, changes).now.lookup(model)
     found = budgets.table(project_id=project.id).lookup(model)
     assert replace(found, budget_id=None, evidence="") == replace(
         expected, budget_id=None, evidence=""
